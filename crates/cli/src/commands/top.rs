@@ -73,11 +73,8 @@ fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
         return vec![gone.unwrap_or_else(|| "Flux no longer has the job".to_owned())];
     };
     let words = Words::for_flux_instance(flux, explained.heading.now);
-    let mut text = Vec::new();
-    let teller = TextPrinter { screen, words: &words };
+    let teller = TextPrinter::new(screen, &words);
     let (start, history) = (ask_flux_about_job_start(flux, job), ask_history(flux, job.id.0));
-    if let Err(error) = teller.explain_job(job, &explained, &start, history.as_ref(), &mut text) {
-        return vec![error.to_string()];
-    }
-    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    teller.explain_job(job, &explained, &start, history.as_ref());
+    String::from_utf8_lossy(&teller.out.into_bytes()).lines().map(str::to_owned).collect()
 }

@@ -7,7 +7,7 @@ mod suggestion;
 mod tests;
 mod text;
 
-use std::{io, iter};
+use std::iter;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -138,11 +138,10 @@ impl Question<'_> {
             .flatten();
         let by_flux =
             FluxAnswer { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
-        let mut text = Vec::new();
-        let teller = TextPrinter { screen, words: &words };
-        describe(&teller, &checked, &by_flux, &mut text)?;
+        let teller = TextPrinter::new(screen, &words);
+        describe(&teller, &checked, &by_flux);
         if let Some(suggestion) = &suggestion {
-            self.print_suggestion(suggestion, &teller, &mut text)?;
+            self.print_suggestion(suggestion, &teller);
         }
         let has_place = refusal.is_none() && never_fits.is_none();
         document.as_object_mut().filter(|_| !has_place).map(|it| it.insert("place".to_owned(), Value::Null));
@@ -157,7 +156,11 @@ impl Question<'_> {
             members.extend(own);
         }
         add_companion_members(&mut document, &f58);
-        print_json_or_text(screen, (self.json || self.submit.json).then_some(&document), &text)?;
+        print_json_or_text(
+            screen,
+            (self.json || self.submit.json).then_some(&document),
+            &teller.out.into_bytes(),
+        )?;
         Ok(if is_rejected { Answer::No } else { Answer::Yes })
     }
 
@@ -189,13 +192,8 @@ impl Question<'_> {
     }
 
     /// Prints what to change, and the command that would be accepted.
-    fn print_suggestion(
-        &self,
-        suggestion: &Suggestion,
-        teller: &TextPrinter<'_>,
-        out: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        suggestion.changes.iter().try_for_each(|change| teller.line(change, out))?;
+    fn print_suggestion(&self, suggestion: &Suggestion, teller: &TextPrinter<'_>) {
+        suggestion.changes.iter().for_each(|change| teller.line(change));
         let options = suggestion.options.join(" ");
         let text = match (suggestion.rejections.as_slice(), self.submit.words_with(&suggestion.options)) {
             ([], Some(words)) => {
@@ -205,7 +203,7 @@ impl Question<'_> {
             ([], None) => format!("Accepted with {options} in the options of flux submit."),
             (left, _) => format!("Still rejected with {options}: {}.", teller.words.named(&left.join("; "))),
         };
-        teller.line(&text, out)
+        teller.line(&text);
     }
 
     /// Adds to Flux's `reason` the queues in `usable`, and a command with `first` of these.

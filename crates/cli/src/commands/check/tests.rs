@@ -28,10 +28,9 @@ fn format_description(
     queue: &QueueState,
 ) -> String {
     let (screen, words) = (make_screen(100), make_words());
-    let mut text = Vec::new();
-    let by_flux = FluxAnswer { refusal, never_fits, queue };
-    describe(&TextPrinter { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
-    String::from_utf8(text).expect("text")
+    let teller = TextPrinter::new(&screen, &words);
+    describe(&teller, checked, &FluxAnswer { refusal, never_fits, queue });
+    String::from_utf8(teller.out.into_bytes()).expect("text")
 }
 
 #[test]

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Describes in sentences what would happen to a job.
 
-use std::io::{self, Write};
-
 use crate::plugin::scheduling::{QueueState, describe_list, queue_label};
 use crate::ui::figures::{exact_duration, number, ordinal};
 use crate::ui::printable::count;
@@ -31,24 +29,16 @@ pub(super) struct FluxAnswer<'a> {
 }
 
 /// Prints what would happen to the jobs.
-pub(super) fn describe(
-    teller: &TextPrinter<'_>,
-    checked: &CheckedJob,
-    by_flux: &FluxAnswer<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn describe(teller: &TextPrinter<'_>, checked: &CheckedJob, by_flux: &FluxAnswer<'_>) {
     let FluxAnswer { refusal, never_fits, queue } = *by_flux;
     let words = teller.words;
     let rejections = checked.rejection.iter().chain(&checked.further_rejections);
     let rejections = rejections.map(|text| format!("Rejected: {}.", words.named(text)));
     let mut all = refusal.map(|text| format!("Rejected by Flux: {text}.")).into_iter().chain(rejections);
     if let Some(first) = all.next() {
-        teller.heading(&first, out)?;
+        teller.heading(&first);
         let never = never_fits.map(|why| format!("It can never run as it is: {why}."));
-        return all
-            .chain(never)
-            .chain([describe_size(teller, checked)])
-            .try_for_each(|line| teller.line(&line, out));
+        return all.chain(never).chain([describe_size(teller, checked)]).for_each(|line| teller.line(&line));
     }
     let (heading, whose) = match (checked.jobs, checked.jobs_rejected) {
         (1, 0) => ("Accepted".to_owned(), "the job"),
@@ -58,38 +48,38 @@ pub(super) fn describe(
         }
     };
     let never = never_fits.map(|why| format!(", but {whose} can never run as it is: {why}"));
-    teller.heading(&format!("{heading}{}.", never.unwrap_or_default()), out)?;
-    teller.line(&describe_size(teller, checked), out)?;
-    teller.queue_rules(checked.queue.as_ref(), &checked.queue_rules, out)?;
+    teller.heading(&format!("{heading}{}.", never.unwrap_or_default()));
+    teller.line(&describe_size(teller, checked));
+    teller.queue_rules(checked.queue.as_ref(), &checked.queue_rules);
     if checked.waits_for_data {
         let text =
             "The plugin has no data yet: the job waits until a push brings the association of its user.";
-        return teller.line(text, out);
+        return teller.line(text);
     }
     if checked.jobs > 1 {
-        describe_many(teller, checked, out)?;
+        describe_many(teller, checked);
     }
     for hold in &checked.holds {
-        teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)), out)?;
+        teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)));
     }
     if checked.holds.is_empty() && checked.jobs == 1 {
         let which = if checked.leaves_out_shared_limits { "No limit of its user" } else { "No limit" };
-        teller.line(&format!("{which} holds it."), out)?;
+        teller.line(&format!("{which} holds it."));
     }
     if checked.leaves_out_shared_limits {
         let text = "Limits on banks and queues are not part of this answer, because the site does not show their use.";
-        teller.line(text, out)?;
+        teller.line(text);
     }
     if queue.is_started == Some(false) {
         let name = queue_label(checked.queue.as_deref());
         let text =
             format!("Its jobs wait until {name} is started{}.", format_reason(queue.get_stop_reason()));
-        teller.line(&text, out)?;
+        teller.line(&text);
     }
     match (&checked.priority, never_fits) {
-        (Some(_), Some(_)) => teller.line("A job that never runs has no place among the pending jobs.", out),
-        (Some(made), None) => teller.line(&describe_priority(checked, made), out),
-        (None, _) => Ok(()),
+        (Some(_), Some(_)) => teller.line("A job that never runs has no place among the pending jobs."),
+        (Some(made), None) => teller.line(&describe_priority(checked, made)),
+        (None, _) => {}
     }
 }
 
@@ -109,11 +99,11 @@ fn describe_size(teller: &TextPrinter<'_>, checked: &CheckedJob) -> String {
 }
 
 /// Prints how many of several jobs are rejected and held.
-fn describe_many(teller: &TextPrinter<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
+fn describe_many(teller: &TextPrinter<'_>, checked: &CheckedJob) {
     if checked.jobs_rejected > 0 {
         let limit = checked.active_limit.as_deref().unwrap_or("a limit on active jobs");
         let (jobs, limit) = (number(checked.jobs_rejected), teller.words.named(limit));
-        teller.line(&format!("Rejected: the last {jobs} jobs, by {limit}."), out)?;
+        teller.line(&format!("Rejected: the last {jobs} jobs, by {limit}."));
     }
     let accepted = checked.jobs - checked.jobs_rejected;
     let text = match &checked.first_limit {
@@ -124,7 +114,7 @@ fn describe_many(teller: &TextPrinter<'_>, checked: &CheckedJob, out: &mut dyn W
             number(accepted)
         ),
     };
-    teller.line(&text, out)
+    teller.line(&text)
 }
 
 /// Returns a sentence about the job's priority and about the job's place in the queue.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prints an association: its place, jobs and limits, and the levels of the tree above it.
 
-use std::io::{self, Write};
-
 use crate::commands::why::job::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
 use crate::ui::figures::{Unit, describe_associations_ahead, duration, hours, number, ordinal};
 use crate::ui::printable::count;
@@ -24,23 +22,22 @@ impl TextPrinter<'_> {
         standing: &Standings,
         long: bool,
         caller: u32,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) {
         let own = association.userid.0 == caller;
         let kind = if association.is_default { " (the default bank)" } else { "" };
         let user = self.words.user(association.userid.0);
-        self.heading(&format!("{user} in bank {}{kind}", association.bank), out)?;
-        self.line(&describe_place(association, standing, if own { "you" } else { &user }), out)?;
-        self.line(&describe_jobs(association), out)?;
+        self.heading(&format!("{user} in bank {}{kind}", association.bank));
+        self.line(&describe_place(association, standing, if own { "you" } else { &user }));
+        self.line(&describe_jobs(association));
         if let Some(text) = self.describe_usage(association, standing) {
-            self.line(&text, out)?;
+            self.line(&text);
         }
         if !association.queues.is_empty() {
             let queues: Vec<&str> = association.queues.iter().map(|queue| queue.as_str()).collect();
-            self.line(&format!("Queues: {}.", queues.join(", ")), out)?;
+            self.line(&format!("Queues: {}.", queues.join(", ")));
         }
         for (queue, rules) in &association.queue_rules {
-            self.queue_rules(Some(queue), rules, out)?;
+            self.queue_rules(Some(queue), rules);
         }
         let project = association.default_project.as_deref().filter(|project| *project != "*");
         if let Some(project) = project {
@@ -52,18 +49,17 @@ impl TextPrinter<'_> {
                 .collect();
             let others =
                 if others.is_empty() { String::new() } else { format!(", also {}", others.join(", ")) };
-            self.line(&format!("Project: {project}{others}."), out)?;
+            self.line(&format!("Project: {project}{others}."));
         }
-        writeln!(out)?;
-        self.print_limits(association, out)?;
-        self.print_budgets(&association.budgets, standing.heading.now, out)?;
+        self.out.blank();
+        self.print_limits(association);
+        self.print_budgets(&association.budgets, standing.heading.now);
         if !association.levels.is_empty() {
-            writeln!(out)?;
-            self.heading(&make_levels_title(standing), out)?;
-            self.table(self.make_level_rows(association, long), &["even_at", "shares", "bar"], out)?;
-            self.print_recovery(association, standing, out)?;
+            self.out.blank();
+            self.heading(&make_levels_title(standing));
+            self.out.table(self.make_level_rows(association, long), &["even_at", "shares", "bar"]);
+            self.print_recovery(association, standing);
         }
-        Ok(())
     }
 
     /// Returns a sentence about the decayed usage, or `None` if the plugin has no usage of the association.
@@ -78,7 +74,7 @@ impl TextPrinter<'_> {
         Some(format!("Used: {used} (decayed{unit}){half}."))
     }
 
-    fn print_limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
+    fn print_limits(&self, association: &AssociationStanding) {
         // Budgets are left out: their limits are rounded to hours, and `budgets` has the exact amounts.
         let is_set = |limit: &&LimitUsage| limit.cap.is_some() && !limit.limit.starts_with("budget-");
         let set: Vec<&LimitUsage> = association.limits.iter().filter(is_set).collect();
@@ -86,9 +82,9 @@ impl TextPrinter<'_> {
         let is_unset = |limit: &&LimitUsage| limit.cap.is_none() && limit.queue.is_none();
         let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {
-            return self.line("No limit is set.", out);
+            return self.line("No limit is set.");
         }
-        self.heading("Limits:", out)?;
+        self.heading("Limits:");
         let rows = set.iter().map(|limit| {
             let most = limit.cap.unwrap_or_default();
             vec![
@@ -116,24 +112,23 @@ impl TextPrinter<'_> {
             columns.remove(4);
             rows.iter_mut().for_each(|row| drop(row.remove(4)));
         }
-        self.table(Rows { key: "limits", columns, rows: Box::new(rows.into_iter()) }, &["bar"], out)?;
+        self.out.table(Rows { key: "limits", columns, rows: Box::new(rows.into_iter()) }, &["bar"]);
         if unlimited > 0 {
             let verb = if unlimited == 1 { "is" } else { "are" };
             let limits = count(unlimited, "other limit");
-            self.item(&format!("{limits} of the association {verb} not set"), out)?;
+            self.item(&format!("{limits} of the association {verb} not set"));
         }
-        Ok(())
     }
 
     /// Prints the budgets whose window is not over.
-    fn print_budgets(&self, budgets: &[BudgetShown], now: f64, out: &mut dyn Write) -> io::Result<()> {
+    fn print_budgets(&self, budgets: &[BudgetShown], now: f64) {
         let mut budgets = budgets.iter().filter(|budget| budget.end as f64 > now).peekable();
         if budgets.peek().is_none() {
-            return Ok(());
+            return;
         }
-        writeln!(out)?;
-        self.heading("Budgets:", out)?;
-        budgets.try_for_each(|budget| self.item(&self.describe_budget(budget, now), out))
+        self.out.blank();
+        self.heading("Budgets:");
+        budgets.for_each(|budget| self.item(&self.describe_budget(budget, now)));
     }
 
     /// Returns a sentence with the amounts of a budget that the caller may see, its window, and how long it lasts.
@@ -210,26 +205,21 @@ impl TextPrinter<'_> {
 
     /// Prints which level of the tree lowers the fair-share most, and when the usage of this level will have decayed
     /// to its share.
-    fn print_recovery(
-        &self,
-        association: &AssociationStanding,
-        standing: &Standings,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        writeln!(out)?;
+    fn print_recovery(&self, association: &AssociationStanding, standing: &Standings) {
+        self.out.blank();
         let worst = association.levels.iter().find(|level| level.is_worst);
         if let Some(worst) = worst {
             let text = format!(
                 "< The fair-share is lowered most at {}.",
                 self.node_label(&worst.node.name, &worst.node.kind)
             );
-            self.line(&text, out)?;
+            self.line(&text);
         }
         if hides_numbers_of_other_users(standing) {
-            self.line("This site shows users only their own numbers.", out)?;
+            self.line("This site shows users only their own numbers.");
         }
         if let Some(half_life) = standing.half_life {
-            self.line(&format!("Usage decays by half every {}.", duration(half_life)), out)?;
+            self.line(&format!("Usage decays by half every {}.", duration(half_life)));
         }
         let above = association.levels.iter().filter_map(|level| Some((level, level.even_at?)));
         match above.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
@@ -242,13 +232,13 @@ impl TextPrinter<'_> {
                         .is_some_and(|(used, share)| used > share)
                 });
                 match beyond {
-                    None => self.line("No level has used more than its share.", out),
+                    None => self.line("No level has used more than its share."),
                     Some(level) => {
                         let name = self.node_label(&level.node.name, &level.node.kind);
                         let text = format!(
                             "{name} has used more than its share, and stays above it as long as its siblings use nothing."
                         );
-                        self.line(&text, out)
+                        self.line(&text)
                     }
                 }
             }
@@ -260,7 +250,7 @@ impl TextPrinter<'_> {
                     "If {name} is idle from now on and all others continue as before, the usage of {node} falls to its share {}.",
                     self.words.when(round_up_estimate(at, self.words.now))
                 );
-                self.line(&text, out)
+                self.line(&text)
             }
         }
     }

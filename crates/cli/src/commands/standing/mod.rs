@@ -7,8 +7,6 @@ mod better;
 mod tests;
 pub(super) mod total;
 
-use std::io::Write;
-
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
@@ -87,23 +85,23 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::Yes);
     }
     let screen = args.output.screen();
-    let teller = TextPrinter { screen: &screen, words: &words };
-    let mut text = Vec::new();
+    let teller = TextPrinter::new(&screen, &words);
     for (at, association) in standing.associations.iter().enumerate() {
         if at > 0 {
-            text.extend_from_slice(b"\n\n");
+            teller.out.blank();
+            teller.out.blank();
         }
-        teller.print_association(association, &standing, args.long, caller(), &mut text)?;
+        teller.print_association(association, &standing, args.long, caller());
     }
     if let Some(total) = &total {
-        writeln!(text)?;
-        teller.print_total(total, &standing, &mut text)?;
+        teller.out.blank();
+        teller.print_total(total, &standing);
     }
     if let Some(advice) = advise(&standing.associations) {
-        writeln!(text)?;
-        teller.line(&advice, &mut text)?;
+        teller.out.blank();
+        teller.line(&advice);
     }
-    print_json_or_text(&screen, None::<&Value>, &text)?;
+    print_json_or_text(&screen, None::<&Value>, &teller.out.into_bytes())?;
     Ok(Answer::Yes)
 }
 

@@ -14,12 +14,9 @@ fn render_screens(name: &str, document: Value, long: bool, caller: u32) -> Strin
     let mut screens = String::new();
     for width in [80, 120] {
         let (screen, words) = (make_screen(width), make_words());
-        let mut text = Vec::new();
-        let teller = TextPrinter { screen: &screen, words: &words };
-        teller
-            .print_association(&standing.associations[0], &standing, long, caller, &mut text)
-            .expect("written");
-        let text = String::from_utf8(text).expect("text");
+        let teller = TextPrinter::new(&screen, &words);
+        teller.print_association(&standing.associations[0], &standing, long, caller);
+        let text = String::from_utf8(teller.out.into_bytes()).expect("text");
         assert!(text.lines().all(|line| line.chars().count() <= width), "{name}: {text}");
         screens.push_str(&format!("===== {width} columns\n{text}"));
     }

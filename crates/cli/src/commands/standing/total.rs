@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The usage of a user over all banks: with and without decay, and when nothing of it is left.
 
-use std::collections::HashMap;
-use std::io::{self, Write};
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::HashMap;
 
 use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
 use crate::ui::figures::{Unit, duration, plain};
@@ -89,15 +87,10 @@ impl UserTotal {
 
 impl TextPrinter<'_> {
     /// Prints the total usage of the user whose associations `standing` lists. Also prints how and until when this usage decays.
-    pub(super) fn print_total(
-        &self,
-        total: &UserTotal,
-        standing: &Standings,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub(super) fn print_total(&self, total: &UserTotal, standing: &Standings) {
         let user = standing.associations.first().map_or(String::new(), |it| self.words.user(it.userid.0));
         let banks: Vec<&str> = standing.associations.iter().map(|it| it.bank.as_str()).collect();
-        self.heading(&format!("Usage of {user} in {}:", banks.join(" + ")), out)?;
+        self.heading(&format!("Usage of {user} in {}:", banks.join(" + ")));
         let usage = Unit::new(standing.in_node_seconds).amount(total.usage);
         let undecayed = total.undecayed_node_seconds;
         let undecayed = match undecayed != 0.0 && undecayed < 36.0 {
@@ -109,13 +102,13 @@ impl TextPrinter<'_> {
             (None, 0) => String::new(),
             (None, _) => " (running)".to_owned(),
         };
-        self.item(&format!("{usage} now, with decay"), out)?;
+        self.item(&format!("{usage} now, with decay"));
         let text = format!(
             "{undecayed} without decay in the {} that Flux still lists{since}; for all jobs, ask an administrator for \
              \"flux fairshare usage -u {user}\"",
             count(total.listed_jobs, "job")
         );
-        self.item(&text, out)?;
+        self.item(&text);
         let half = total
             .half_at
             .filter(|half| Some(*half) < total.gone_at)
@@ -133,7 +126,7 @@ impl TextPrinter<'_> {
                 }
                 Some(reset) => format!("no usage is left {reset} from now at the latest"),
             };
-            self.item(&format!("if no job runs from now on, {half}{rest}"), out)?;
+            self.item(&format!("if no job runs from now on, {half}{rest}"));
         }
         let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
             format!("usage halves every {}, so decay alone never makes it 0", duration(half_life))
@@ -141,7 +134,7 @@ impl TextPrinter<'_> {
         let dropped = standing.reset.map_or(String::new(), |reset| {
             format!("; the usage of a job counts at most until {} after its end", duration(reset))
         });
-        self.item(&format!("{decay}{dropped}"), out)
+        self.item(&format!("{decay}{dropped}"))
     }
 }
 
@@ -170,10 +163,10 @@ mod tests {
         ] {
             (standing.half_life, standing.reset) = (half_life, reset);
             let total = UserTotal::new(&standing, jobs).expect("a total");
-            let mut text = Vec::new();
-            let teller = TextPrinter { screen: &screen, words: &words };
-            teller.print_total(&total, &standing, &mut text).expect("written");
-            screens += &format!("===== {half_life:?} {reset:?}\n{}", String::from_utf8_lossy(&text));
+            let teller = TextPrinter::new(&screen, &words);
+            teller.print_total(&total, &standing);
+            let text = String::from_utf8(teller.out.into_bytes()).expect("text");
+            screens += &format!("===== {half_life:?} {reset:?}\n{text}");
         }
         check("standing-total", 80, &screens);
         assert!(

@@ -1,39 +1,31 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explains why one user or bank is ahead of another.
 
-use std::cmp::Ordering;
-use std::io::{self, Write};
-
 use super::text::Site;
 use crate::ui::screen::BOLD;
 use fairshare::{Comparison, Level, NodeId, NodeKind, Verdict};
+use std::cmp::Ordering;
 
 impl Site<'_> {
-    pub(super) fn compare(
-        &self,
-        a: NodeId,
-        b: NodeId,
-        comparison: &Comparison,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub(super) fn compare(&self, a: NodeId, b: NodeId, comparison: &Comparison) {
         let verdict = self.verdict(a, b, comparison);
-        self.line(&self.headline(a, b, verdict), out)?;
-        writeln!(out)?;
+        self.out.line(&self.headline(a, b, verdict));
+        self.out.blank();
         // Prints the node that is ahead first, whatever the order of the arguments.
         let swapped = verdict == Some(Verdict::Second);
         let (front, back) = if swapped { (b, a) } else { (a, b) };
         for node in [front, back] {
             if self.tree.kind(node) == NodeKind::Association {
-                self.item(&format!("{}: {}", self.full_name(node), self.standing(node)), out)?;
+                self.out.item(&format!("{}: {}", self.full_name(node), self.standing(node)));
             }
         }
         if self.tree.kind(front) == NodeKind::Association {
-            writeln!(out)?;
+            self.out.blank();
         }
         let pair = |pair: &(Level, Level)| if swapped { (pair.1, pair.0) } else { (pair.0, pair.1) };
-        self.line(&format!("Their lowest common bank is {}.", self.name(comparison.ancestor)), out)?;
+        self.out.line(&format!("Their lowest common bank is {}.", self.name(comparison.ancestor)));
         if !self.policy.is_rank() {
-            return self.chains(a, b, comparison, swapped, out);
+            return self.chains(a, b, comparison, swapped);
         }
         if verdict.is_none() {
             let (one, other) = pair(&comparison.fork);
@@ -42,19 +34,19 @@ impl Site<'_> {
                 self.full_name(one.node),
                 self.full_name(other.node)
             );
-            self.line(&text, out)?;
-            self.level(&one, out)?;
-            return self.level(&other, out);
+            self.out.line(&text);
+            self.level(&one);
+            return self.level(&other);
         }
-        self.line(&self.what_counts(comparison, pair(&comparison.fork), pair(&comparison.decisive)), out)?;
+        self.out.line(&self.what_counts(comparison, pair(&comparison.fork), pair(&comparison.decisive)));
         let (one, other) = pair(&comparison.decisive);
         for level in [&one, &other] {
-            writeln!(out)?;
-            self.level(level, out)?;
+            self.out.blank();
+            self.level(level);
         }
-        writeln!(out)?;
-        self.line(&self.reason(&one, &other, comparison.equal), out)?;
-        self.change(back, front, out)
+        self.out.blank();
+        self.out.line(&self.reason(&one, &other, comparison.equal));
+        self.change(back, front)
     }
 
     /// Returns which of two nodes is ahead in the order that the site uses. Returns `None` if this is unknown. Under a rank policy,
@@ -85,7 +77,7 @@ impl Site<'_> {
 
     /// Returns a sentence that says which of `a` and `b` is ahead.
     fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
-        let names = [a, b].map(|node| self.screen.paint(BOLD, &self.full_name(node)));
+        let names = [a, b].map(|node| self.out.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
         let policy = match self.uses_scheduler_order() {
             true => format!("{}, in the order of PBS's scheduler", self.policy),
@@ -126,29 +118,22 @@ impl Site<'_> {
     }
 
     /// Prints the levels of both nodes under a formula policy, and the order of PBS's scheduler.
-    fn chains(
-        &self,
-        a: NodeId,
-        b: NodeId,
-        comparison: &Comparison,
-        swapped: bool,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.line("Each fair-share is computed from the levels on its own path from the root:", out)?;
+    fn chains(&self, a: NodeId, b: NodeId, comparison: &Comparison, swapped: bool) {
+        self.out.line("Each fair-share is computed from the levels on its own path from the root:");
         let mut sides = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
         if swapped {
             sides.reverse();
         }
         for (node, chain) in sides {
-            writeln!(out)?;
-            self.heading(&self.full_name(node), out)?;
-            self.chain(chain, None, out)?;
+            self.out.blank();
+            self.out.heading(&self.full_name(node));
+            self.chain(chain, None);
             if let Some(leaf) = chain.levels.last() {
-                self.level(leaf, out)?;
+                self.level(leaf);
             }
         }
-        let Some(verdict) = comparison.verdict else { return Ok(()) };
-        let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b) else { return Ok(()) };
+        let Some(verdict) = comparison.verdict else { return };
+        let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b) else { return };
         let deserving = |order: Ordering| match order {
             Ordering::Less => format!("{} is more deserving", self.full_name(a)),
             Ordering::Greater => format!("{} is more deserving", self.full_name(b)),
@@ -159,15 +144,12 @@ impl Site<'_> {
             Verdict::Second => Ordering::Greater,
             Verdict::Tied => Ordering::Equal,
         };
-        writeln!(out)?;
-        self.line(&format!("If the job formula uses the fairshare factor, {}.", deserving(by_factor)), out)?;
-        self.line(
-            &format!(
-                "PBS's scheduler compares usage / target level by level from the root: {}.",
-                deserving(order)
-            ),
-            out,
-        )
+        self.out.blank();
+        self.out.line(&format!("If the job formula uses the fairshare factor, {}.", deserving(by_factor)));
+        self.out.line(&format!(
+            "PBS's scheduler compares usage / target level by level from the root: {}.",
+            deserving(order)
+        ))
     }
 
     /// Returns the sentence that concludes a comparison under a rank policy.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explains the fair-share of a user in a bank, or of a bank.
 
-use std::io::{self, Write};
-
 use super::text::Site;
 use crate::ui::figures::{number, ordinal};
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -15,94 +13,74 @@ const LISTED: usize = 8;
 
 impl Site<'_> {
     /// Explains a user in a bank.
-    pub(super) fn explain(
-        &self,
-        node: NodeId,
-        explanation: &Explanation,
-        bins: &[UsageBin],
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let name = self.screen.paint(BOLD, &self.full_name(node));
-        self.line(&format!("{name} is {} ({})", self.standing(node), self.policy), out)?;
-        writeln!(out)?;
-        self.print_levels_and_costliest_level(node, explanation, out)?;
+    pub(super) fn explain(&self, node: NodeId, explanation: &Explanation, bins: &[UsageBin]) {
+        let name = self.out.screen.paint(BOLD, &self.full_name(node));
+        self.out.line(&format!("{name} is {} ({})", self.standing(node), self.policy));
+        self.out.blank();
+        self.print_levels_and_costliest_level(node, explanation);
         if self.ranking.rank(node).is_some() {
-            self.ahead(node, out)?;
+            self.ahead(node);
         }
-        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), node, bins, out)?;
-        self.bins(bins, out)
+        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), node, bins);
+        self.bins(bins)
     }
 
     /// Explains a bank.
-    pub(super) fn explain_bank(
-        &self,
-        bank: NodeId,
-        explanation: &Explanation,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let name = self.screen.paint(BOLD, &self.full_name(bank));
+    pub(super) fn explain_bank(&self, bank: NodeId, explanation: &Explanation) {
+        let name = self.out.screen.paint(BOLD, &self.full_name(bank));
         let siblings = self.siblings(bank);
         let place = siblings.iter().position(|(node, _)| *node == bank).map(|at| at + 1);
         match (self.tree.parent(bank), place) {
             (Some(_), _) if !self.tree.is_active(bank) => {
                 let text = "is inactive: no user below it is ranked, whatever its shares";
-                self.line(&format!("{name} {text} ({})", self.policy), out)?;
+                self.out.line(&format!("{name} {text} ({})", self.policy));
             }
             (Some(above), Some(place)) => {
                 let (place, all) = (ordinal(place), number(siblings.len()));
                 let above = self.name(above);
-                self.line(
-                    &format!("{name} comes {place} of {all} right below {above} ({})", self.policy),
-                    out,
-                )?;
+                self.out
+                    .line(&format!("{name} comes {place} of {all} right below {above} ({})", self.policy));
             }
-            _ => self.line(&format!("{name} is the root of the tree ({})", self.policy), out)?,
+            _ => self.out.line(&format!("{name} is the root of the tree ({})", self.policy)),
         }
-        writeln!(out)?;
-        self.print_levels_and_costliest_level(bank, explanation, out)?;
+        self.out.blank();
+        self.print_levels_and_costliest_level(bank, explanation);
         if siblings.len() > 1 {
-            writeln!(out)?;
-            self.heading("Siblings:", out)?;
-            self.print_nodes(&siblings, place, out)?;
+            self.out.blank();
+            self.out.heading("Siblings:");
+            self.print_nodes(&siblings, place);
         }
         let members = self.sorted(self.tree.children(bank).collect());
         if !members.is_empty() {
-            writeln!(out)?;
-            self.heading("Right below this bank:", out)?;
-            self.print_nodes(&members, None, out)?;
+            self.out.blank();
+            self.out.heading("Right below this bank:");
+            self.print_nodes(&members, None);
         }
         let ahead = place.and_then(|place| siblings.get(place.checked_sub(2)?));
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
-            self.change(bank, *ahead, out)?;
+            self.change(bank, *ahead);
         }
-        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), bank, &[], out)
+        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), bank, &[])
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.
-    fn print_levels_and_costliest_level(
-        &self,
-        node: NodeId,
-        explanation: &Explanation,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn print_levels_and_costliest_level(&self, node: NodeId, explanation: &Explanation) {
         let lost = find_level_that_costs_most(explanation);
-        self.chain(explanation, lost.map(|level| level.node), out)?;
+        self.chain(explanation, lost.map(|level| level.node));
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
-            self.item("(All usages are without PBS's initial usage.)", out)?;
+            self.out.item("(All usages are without PBS's initial usage.)");
         }
-        writeln!(out)?;
+        self.out.blank();
         let is_bank = self.tree.kind(node) == NodeKind::Bank;
         match lost {
             Some(level) => {
-                self.heading(
-                    &format!("The fair-share is lowered most at {}:", self.full_name(level.node)),
-                    out,
-                )?;
-                self.level(level, out)
+                self.out
+                    .heading(&format!("The fair-share is lowered most at {}:", self.full_name(level.node)));
+                self.level(level)
             }
             None if explanation.levels.last().is_some_and(|level| self.precedes_all_siblings(level)) => {
-                let Some(level) = explanation.levels.last() else { return Ok(()) };
-                self.level(level, out)
+                let Some(level) = explanation.levels.last() else { return };
+                self.level(level)
             }
             None if !is_bank && self.ranking.rank(node).is_none() => {
                 let dead = |bank: &NodeId| !self.tree.is_active(*bank);
@@ -113,9 +91,9 @@ impl Site<'_> {
                     }
                     None => "An inactive user is not ranked".to_owned(),
                 };
-                self.line(&format!("{whose}."), out)
+                self.out.line(&format!("{whose}."))
             }
-            None => self.line("No level has used more than its share.", out),
+            None => self.out.line("No level has used more than its share."),
         }
     }
 
@@ -140,12 +118,7 @@ impl Site<'_> {
     }
 
     /// Prints a table of the nodes around `place`, or of the first nodes if `place` is `None`.
-    fn print_nodes(
-        &self,
-        nodes: &[(NodeId, f64)],
-        place: Option<usize>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn print_nodes(&self, nodes: &[(NodeId, f64)], place: Option<usize>) {
         let own = place.map(|place| place - 1);
         let from =
             own.map_or(0, |own| own.saturating_sub(LISTED / 2)).min(nodes.len().saturating_sub(LISTED));
@@ -177,9 +150,11 @@ impl Site<'_> {
             column("value", self.value_name(), Style::Count),
             column("mark", "", Style::Text),
         ];
-        self.table(Rows { key: "nodes", columns, rows: Box::new(rows) }, out)?;
+        self.table(Rows { key: "nodes", columns, rows: Box::new(rows) });
         let more = nodes.len().saturating_sub(LISTED);
-        if more > 0 { self.item(&format!("and {} more", number(more)), out) } else { Ok(()) }
+        if more > 0 {
+            self.out.item(&format!("and {} more", number(more)));
+        }
     }
 }
 

@@ -8,7 +8,6 @@ pub(super) mod json;
 mod outlook;
 mod text;
 
-use std::io::Write;
 use std::time::Duration;
 
 use super::standing;
@@ -26,6 +25,7 @@ use crate::ui::printable::{join_words, printable};
 use crate::ui::progress::Progress;
 use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
+use crate::ui::teller::ScreenText;
 use crate::ui::words::caller;
 pub(super) use explain::find_level_that_costs_most;
 use fairshare::{NodeId, NodeKind, Tree};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         policy,
         levels: if args.long { usize::MAX } else { 24 },
         unit: loaded.unit,
-        screen: &screen,
+        out: ScreenText::new(&screen),
         pace: complete_usage_decay(args, loaded.pace, now)?,
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
@@ -94,17 +94,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let Facts(mut document) = Facts::new(&PolicyFacts::new(policy, &options))?;
     document.extend(Facts::new(&SourceFacts::new(&loaded))?.0);
-    let mut text = Vec::new();
     if let Some(head) = loaded.head(args.input.source()) {
-        site.line(&head, &mut text)?;
-        writeln!(text)?;
+        site.out.line(&head);
+        site.out.blank();
     }
     match nodes.as_slice() {
         [(_, found)] => {
             let mut list = Vec::new();
             for (at, node) in found.iter().enumerate() {
                 if at > 0 {
-                    text.extend_from_slice(b"\n\n");
+                    site.out.blank();
+                    site.out.blank();
                 }
                 let explanation = ranking.explain(tree, *node);
                 let is_bank = tree.kind(*node) == NodeKind::Bank;
@@ -115,8 +115,8 @@ pub(super) fn run(args: &Args) -> Outcome {
                 };
                 match (args.json, is_bank) {
                     (true, _) => list.push(site.explain_node(*node, &explanation, &bins)),
-                    (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
-                    (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
+                    (false, true) => site.explain_bank(*node, &explanation),
+                    (false, false) => site.explain(*node, &explanation, &bins),
                 }
             }
             document.extend(Facts::new(&ExplainedNodes { associations: list })?.0);
@@ -136,12 +136,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             if args.json {
                 document.extend(Facts::new(&site.compared_nodes(a, b, &comparison))?.0);
             } else {
-                site.compare(a, b, &comparison, &mut text)?;
+                site.compare(a, b, &comparison);
             }
         }
         _ => {}
     }
-    print_json_or_text(&screen, args.json.then_some(&document), &text)?;
+    print_json_or_text(&screen, args.json.then_some(&document), &site.out.into_bytes())?;
     Ok(Answer::Yes)
 }
 

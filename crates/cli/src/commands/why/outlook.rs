@@ -2,8 +2,6 @@
 //! Explains which user or bank is directly ahead of the given one, and which changes would reverse their order. Also shows how
 //! usage decays.
 
-use std::io::{self, Write};
-
 use super::text::Site;
 use crate::ui::figures::{date, duration, number, ordinal};
 use crate::ui::printable::count;
@@ -30,11 +28,11 @@ impl Site<'_> {
     }
 
     /// Prints the node just ahead of a user, the reason, and the changes that would reverse the order.
-    pub(super) fn ahead(&self, node: NodeId, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn ahead(&self, node: NodeId) {
         let walk = self.walk.as_ref().filter(|_| self.uses_scheduler_order());
         let ahead = walk.map_or_else(|| self.ranking.just_ahead(node), |walk| walk.just_ahead(node));
-        let Some(ahead) = ahead else { return Ok(()) };
-        writeln!(out)?;
+        let Some(ahead) = ahead else { return };
+        self.out.blank();
         let place = walk.map_or_else(|| self.ranking.place(ahead), |walk| walk.place(ahead));
         let place = place.map(ordinal).unwrap_or_default();
         let text = match self.ranking.compare(self.tree, node, ahead) {
@@ -56,25 +54,24 @@ impl Site<'_> {
             }
             _ => format!("Just ahead is {} ({place}).", self.full_name(ahead)),
         };
-        self.line(&text, out)?;
-        self.change(node, ahead, out)
+        self.out.line(&text);
+        self.change(node, ahead)
     }
 
     /// Prints the changes that would put `node` ahead of `ahead`.
-    pub(super) fn change(&self, node: NodeId, ahead: NodeId, out: &mut dyn Write) -> io::Result<()> {
-        let Some(comparison) = self.ranking.compare(self.tree, node, ahead) else { return Ok(()) };
-        let Some(change) = self.ranking.overtake(&comparison) else { return Ok(()) };
+    pub(super) fn change(&self, node: NodeId, ahead: NodeId) {
+        let Some(comparison) = self.ranking.compare(self.tree, node, ahead) else { return };
+        let Some(change) = self.ranking.overtake(&comparison) else { return };
         let (low, high) = match comparison.decisive {
             (one, other) if one.node == change.node => (one, other),
             (one, other) => (other, one),
         };
-        writeln!(out)?;
-        self.heading("What would change it:", out)?;
-        self.item(&self.overtaking(&low, &high, change), out)?;
+        self.out.blank();
+        self.out.heading("What would change it:");
+        self.out.item(&self.overtaking(&low, &high, change));
         if let (Some(shares), Some(text)) = (change.shares, self.argument(low.node)) {
-            self.item(&format!("To see all effects: flux fairshare what-if --shares {text}={shares}"), out)?;
+            self.out.item(&format!("To see all effects: flux fairshare what-if --shares {text}={shares}"));
         }
-        Ok(())
     }
 
     /// Returns the sentence about the change that puts `low` before `high`.
@@ -123,14 +120,13 @@ impl Site<'_> {
         lost: Option<&Level>,
         node: NodeId,
         recorded: &[UsageBin],
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) {
         let Some((level, even)) = lost.and_then(|level| Some((level, level.even_usage()?))) else {
-            return Ok(());
+            return;
         };
         let used = level.detail.usage;
         if !self.policy.is_rank() || even >= used {
-            return Ok(());
+            return;
         }
         let bank = self.tree.kind(level.node) == NodeKind::Bank;
         let idle = if bank { "if everyone below it is idle" } else { "if idle" };
@@ -146,16 +142,13 @@ impl Site<'_> {
             Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
             None => format!("when the usage has halved {halvings:.1} times"),
         };
-        writeln!(out)?;
-        self.line(
-            &format!(
-                "Given the usage of its siblings, the share of {} is {}. Its usage is back at this share {when}, {idle} while the others \
-                 continue as before.",
-                self.full_name(level.node),
-                self.unit.amount(even),
-            ),
-            out,
-        )
+        self.out.blank();
+        self.out.line(&format!(
+            "Given the usage of its siblings, the share of {} is {}. Its usage is back at this share {when}, {idle} while the others \
+             continue as before.",
+            self.full_name(level.node),
+            self.unit.amount(even),
+        ));
     }
 
     /// Returns the decay of the usage in `bins`, or `None` if the periods are unknown.
@@ -171,9 +164,9 @@ impl Site<'_> {
     }
 
     /// Prints the recorded usage by period, now and after the next boundaries.
-    pub(super) fn bins(&self, bins: &[UsageBin], out: &mut dyn Write) -> io::Result<()> {
-        let (Some(pace), false) = (self.find_usage_decay(bins), bins.is_empty()) else { return Ok(()) };
-        writeln!(out)?;
+    pub(super) fn bins(&self, bins: &[UsageBin]) {
+        let (Some(pace), false) = (self.find_usage_decay(bins), bins.is_empty()) else { return };
+        self.out.blank();
         let left = if pace.factor == 0.5 {
             "is halved".to_owned()
         } else {
@@ -186,7 +179,7 @@ impl Site<'_> {
             duration(pace.period),
             count(pace.periods as usize, "period")
         );
-        self.heading(&heading, out)?;
+        self.out.heading(&heading);
         let next = pace.next_boundary(self.now);
         let titles: Vec<String> = (0..BOUNDARIES)
             .map(|ahead| format!("on {}", date(next + f64::from(ahead) * pace.period, pace.half_life())))
@@ -213,7 +206,7 @@ impl Site<'_> {
             cell => cell,
         });
         rows.push(together.collect());
-        self.table(Rows { key: "usage_bins", columns, rows: Box::new(rows.into_iter()) }, out)
+        self.table(Rows { key: "usage_bins", columns, rows: Box::new(rows.into_iter()) })
     }
 
     /// Returns the dates between which the jobs of a period ended.

@@ -2,16 +2,14 @@
 //! Formats explanations: the names of nodes, their places in the ranking, and the levels of the tree.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use crate::site::names::{bank_of, list_associations_below};
 use crate::ui::columns::Served;
 use crate::ui::figures::{Unit, describe_associations_ahead, number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
-use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
-use crate::ui::screen::{BAD, BOLD, GOOD, Screen};
-use crate::ui::table::Table;
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::screen::{BAD, GOOD};
+use crate::ui::teller::ScreenText;
 use fairshare::{
     Explanation, InactiveUsage, Level, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree,
 };
@@ -49,34 +47,13 @@ impl Site<'_> {
         self.policy.value_name()
     }
 
-    /// Prints a text, wrapped at the width of the screen.
-    pub(super) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.screen.wrapped(text, "", "", out)
-    }
-
-    /// Prints a text like [`Site::line`], indented.
-    pub(super) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.screen.wrapped(text, "  ", "    ", out)
-    }
-
-    /// Prints a heading.
-    pub(super) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.line(&self.screen.paint(BOLD, text), out)
-    }
-
     /// Prints an indented table.
-    pub(super) fn table(&self, rows: Rows<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let look = Look { give_up: &["third", "of_shares", "of_usage", "second", "shares"], ..Look::WHOLE };
-        Table::new(self.screen, look).indented(2).print(rows, false, &mut Progress::none(), out).map(|_| ())
+    pub(super) fn table(&self, rows: Rows<'_>) {
+        self.out.table(rows, &["third", "of_shares", "of_usage", "second", "shares"]);
     }
 
     /// Prints the levels as a table; leaves out the middle of a very deep path.
-    pub(super) fn chain(
-        &self,
-        explanation: &Explanation,
-        lost: Option<NodeId>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub(super) fn chain(&self, explanation: &Explanation, lost: Option<NodeId>) {
         let levels = &explanation.levels;
         let (head, tail) = (self.levels / 2, levels.len().saturating_sub(self.levels / 2));
         let mut rows = Vec::new();
@@ -91,22 +68,19 @@ impl Site<'_> {
                 rows.push(self.row(level, lost == Some(level.node)));
             }
         }
-        self.table(
-            Rows {
-                key: "levels",
-                columns: vec![
-                    column("level", "level", Style::Text),
-                    column("shares", "shares", Style::Count),
-                    column("of_shares", "of level", Style::Percent),
-                    column("usage", self.unit.title(), Style::Usage(self.unit)),
-                    column("of_usage", "of level", Style::Percent),
-                    column("value", self.value_name(), Style::Count),
-                    column("mark", "", Style::Text),
-                ],
-                rows: Box::new(rows.into_iter()),
-            },
-            out,
-        )
+        self.table(Rows {
+            key: "levels",
+            columns: vec![
+                column("level", "level", Style::Text),
+                column("shares", "shares", Style::Count),
+                column("of_shares", "of level", Style::Percent),
+                column("usage", self.unit.title(), Style::Usage(self.unit)),
+                column("of_usage", "of level", Style::Percent),
+                column("value", self.value_name(), Style::Count),
+                column("mark", "", Style::Text),
+            ],
+            rows: Box::new(rows.into_iter()),
+        })
     }
 
     fn row(&self, level: &Level, lost: bool) -> Vec<Cell> {
@@ -150,11 +124,11 @@ impl Site<'_> {
     }
 
     /// Prints a level: its shares, its usage with the largest users, and its value.
-    pub(super) fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn level(&self, level: &Level) {
         let detail = &level.detail;
         let name = self.full_name(level.node);
         if !self.counts(level.node) {
-            return self.item(&format!("{name} is inactive: neither its shares nor its usage count"), out);
+            return self.out.item(&format!("{name} is inactive: neither its shares nor its usage count"));
         }
         let promised = match detail.shares {
             Shares::Count(0) => format!("{name} has no shares"),
@@ -166,14 +140,14 @@ impl Site<'_> {
             Shares::Count(_) => format!("{name} has no shares"),
             Shares::Parent => format!("{name} has no shares of their own (fairshare=parent)"),
         };
-        self.item(&promised, out)?;
+        self.out.item(&promised);
         let (used, all) = level.counted;
         if all > 0.0 {
             let users = self.users(level.node, used);
             let (part, used, all) = (percent(used / all), self.unit.figure(used), self.unit.amount(all));
-            self.item(&format!("and used {used} of {all} ({part}){users}"), out)?;
+            self.out.item(&format!("and used {used} of {all} ({part}){users}"));
         } else {
-            self.item("and no user at this level has usage", out)?;
+            self.out.item("and no user at this level has usage");
         }
         if self.precedes_all_siblings(level) {
             let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
@@ -181,22 +155,22 @@ impl Site<'_> {
                 "Policy {} ranks users without shares of their own first in bank {bank}, tied, whatever their usage.",
                 self.policy
             );
-            return self.item(&text, out);
+            return self.out.item(&text);
         }
         let verdict = match (detail.level_fs, level.value) {
             (Some(_), Some(value)) => {
                 let served = match Served::from_detail(detail) {
                     None => String::new(),
                     Some(Served::NoShares) => "it has no shares".to_owned(),
-                    Some(served @ Served::Above) => self.screen.paint(BAD, served.into()),
-                    Some(served) => self.screen.paint(GOOD, served.into()),
+                    Some(served @ Served::Above) => self.out.screen.paint(BAD, served.into()),
+                    Some(served) => self.out.screen.paint(GOOD, served.into()),
                 };
                 format!("{} {}: {served}", self.value_name(), self.value(value))
             }
             (None, Some(value)) => self.policy.explain_factor(detail, value),
-            _ => return Ok(()),
+            _ => return,
         };
-        self.item(&format!("which makes {verdict}."), out)
+        self.out.item(&format!("which makes {verdict}."))
     }
 
     /// Lists the users with the largest usage below a bank.
@@ -233,7 +207,8 @@ pub(super) struct Site<'a> {
     /// The greatest number of levels of a path that are shown.
     pub(super) levels: usize,
     pub(super) unit: Unit,
-    pub(super) screen: &'a Screen,
+    /// The explanation.
+    pub(super) out: ScreenText<'a>,
     /// Decay of the database's usage, if it is known.
     pub(super) pace: Option<Pace>,
     /// Half-life in seconds, if it is given.

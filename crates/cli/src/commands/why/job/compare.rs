@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explains why one job is ahead of another: the term, or the level of the tree, that decides.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
 
 use super::decide::{Cause, Side, Verdict, find_diverging_level, list_obstacles};
@@ -137,53 +135,43 @@ fn order_jobs_by_verdict<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a 
 
 impl TextPrinter<'_> {
     /// Prints which of two jobs is ahead, and why.
-    pub(crate) fn compare_jobs(
-        &self,
-        a: &Why,
-        b: &Why,
-        verdict: &Verdict,
-        standings: BothStandings<'_>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub(crate) fn compare_jobs(&self, a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings<'_>) {
         let (ahead, behind) = order_jobs_by_verdict(a, b, verdict);
         if a.id == b.id {
-            return self.line(
-                &format!("{} is named twice: there is nothing to compare.", self.format_job_and_owner(a)),
-                out,
-            );
+            return self.line(&format!(
+                "{} is named twice: there is nothing to compare.",
+                self.format_job_and_owner(a)
+            ));
         }
         let (first, second) = (self.format_job_and_owner(ahead), self.format_job_and_owner(behind));
         if verdict.cause == Cause::Neither {
-            self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
+            self.heading(&format!("Neither {first} nor {second} can run now"));
         } else {
-            self.heading(&format!("{first} is ahead of {second}"), out)?;
+            self.heading(&format!("{first} is ahead of {second}"));
         }
         if let Some(cause) = self.cause(ahead, behind, verdict) {
-            self.line(&cause, out)?;
+            self.line(&cause);
         }
         if let Some(queues) = describe_queues(a, b) {
-            self.line(&queues, out)?;
+            self.line(&queues);
         }
         for job in [ahead, behind] {
-            self.cannot_run(job, out)?;
+            self.cannot_run(job);
         }
         if let (Some(one), Some(other)) = (&ahead.posted, &behind.posted)
             && !(one.made.terms.is_empty() && other.made.terms.is_empty())
         {
-            writeln!(out)?;
-            self.table(
-                self.make_terms_table(ahead, behind, &one.made.terms, &other.made.terms),
-                &["weight"],
-                out,
-            )?;
+            self.out.blank();
+            self.out
+                .table(self.make_terms_table(ahead, behind, &one.made.terms, &other.made.terms), &["weight"]);
         }
         let standings = standings.and_then(|(one, other)| {
             let (one, other) = (one.associations.first()?, other.associations.first()?);
             Some(if verdict.side == Side::First { (one, other) } else { (other, one) })
         });
         if verdict.is_decided_by_fairshare(a) {
-            writeln!(out)?;
-            self.fairshare(ahead, behind, standings, out)?;
+            self.out.blank();
+            self.fairshare(ahead, behind, standings);
         }
         let fork = |job: &Why| {
             job.exact
@@ -192,22 +180,21 @@ impl TextPrinter<'_> {
                 .is_some_and(|(now, then)| now.priority != then.made.priority)
         };
         if fork(ahead) || fork(behind) {
-            writeln!(out)?;
-            self.line("These are the posted priorities. The current priorities are:", out)?;
+            self.out.blank();
+            self.line("These are the posted priorities. The current priorities are:");
             for job in [ahead, behind] {
                 if let Some(exact) = &job.exact {
-                    self.item(&format!("{}: {}", self.words.job(job.id.0), number(exact.priority)), out)?;
+                    self.item(&format!("{}: {}", self.words.job(job.id.0), number(exact.priority)));
                 }
             }
         }
-        Ok(())
     }
 
     /// Prints why a job can't run, and until when if that is known.
-    fn cannot_run(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
+    fn cannot_run(&self, job: &Why) {
         let texts: Vec<String> = list_obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
         if texts.is_empty() {
-            return Ok(());
+            return;
         }
         let at = job.others.iter().filter_map(|other| other.at).reduce(f64::max);
         let until = match (job.release.latest, at) {
@@ -217,7 +204,7 @@ impl TextPrinter<'_> {
             (None, Some(at)) if texts.len() == 1 => format!("; it may begin {}", self.words.when(at)),
             _ => String::new(),
         };
-        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")), out)
+        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")))
     }
 
     /// Returns a sentence about why the job `ahead` is ahead. Returns `None` if [`TextPrinter::cannot_run`] already
@@ -316,27 +303,25 @@ impl TextPrinter<'_> {
         ahead: &Why,
         behind: &Why,
         standings: Option<(&AssociationStanding, &AssociationStanding)>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) {
         if ahead.userid == behind.userid && ahead.bank == behind.bank {
             let turn = |job: &Why| job.turn.as_ref().map(|turn| ordinal(turn.number));
-            return match (turn(ahead), turn(behind)) {
-                (Some(one), Some(other)) => self.line(
-                    &format!("Both belong to one association, whose jobs take turns: these are its {one} and its {other} job."),
-                    out,
+            return self.line(&match (turn(ahead), turn(behind)) {
+                (Some(one), Some(other)) => format!(
+                    "Both belong to one association, whose jobs take turns: these are its {one} and its {other} job."
                 ),
-                _ => self.line("Both belong to one association: its fair-share changed after one of the two priorities was computed.", out),
-            };
+                _ => "Both belong to one association: its fair-share changed after one of the two priorities was computed.".to_owned(),
+            });
         }
         let Some((one, other)) = standings else {
             return self
-                .line("Only the instance owner and admins see at which level of the tree they differ.", out);
+                .line("Only the instance owner and admins see at which level of the tree they differ.");
         };
         let Some((at, side)) = find_diverging_level(&one.levels, &other.levels) else {
             let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
-            return self.line(text, out);
+            return self.line(text);
         };
-        let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return Ok(()) };
+        let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return };
         let above = at.checked_sub(1).and_then(|above| one.levels.get(above));
         let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.node.name));
         let (mine_is, theirs_is) = (describe_node(mine), describe_node(theirs));
@@ -352,15 +337,14 @@ impl TextPrinter<'_> {
                 "The siblings right below {below}, {mine_is} and {theirs_is}, are equal, so the levels below them decide."
             ),
         };
-        self.line(&text, out)?;
-        self.table(tabulate_levels(&[mine, theirs]), &["shares", "usage"], out)?;
+        self.line(&text);
+        self.out.table(tabulate_levels(&[mine, theirs]), &["shares", "usage"]);
         let place = |association: &AssociationStanding| {
             association.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of)))
         };
         if let (Some(one), Some(other)) = (place(one), place(other)) {
-            self.line(&format!("Their associations rank {one} and {other}."), out)?;
+            self.line(&format!("Their associations rank {one} and {other}."));
         }
-        Ok(())
     }
 }
 

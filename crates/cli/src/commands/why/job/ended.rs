@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explains two jobs that the plugin can't compare. One of these jobs has ended or belongs to another user.
 
-use std::io::{self, Write};
-
 use serde::{Deserialize, Serialize};
 
 use super::compare::name_in_words;
@@ -109,13 +107,13 @@ impl TextPrinter<'_> {
 
     /// Prints that neither job is ahead, because a job has ended. Then prints the last priority of each job, and why
     /// the job got this priority.
-    pub(super) fn explain_without_order(&self, jobs: &[RequestedJob], out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn explain_without_order(&self, jobs: &[RequestedJob]) {
         let ended = jobs.iter().filter(|job| job.has_ended()).map(|job| self.words.job(job.job.id.0));
         let ended = match ended.collect::<Vec<_>>().as_slice() {
             [one] => format!("{one} has ended"),
             _ => "both have ended".to_owned(),
         };
-        self.heading(&format!("Neither job is ahead of the other: {ended}"), out)?;
+        self.heading(&format!("Neither job is ahead of the other: {ended}"));
         for RequestedJob { job, history } in jobs {
             let headline = match history {
                 Some(history) if job.state == "inactive" => self.describe_job_end(job, history),
@@ -126,8 +124,7 @@ impl TextPrinter<'_> {
                 (None, "run" | "cleanup" | "inactive") => self.describe_last_priority(history.as_ref()),
                 (None, _) => "It has no priority yet.".to_owned(),
             };
-            self.line(&format!("{headline}. {priority}"), out)?;
+            self.line(&format!("{headline}. {priority}"));
         }
-        Ok(())
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explains a job: its priority, the limits that hold it and until when, and what would help.
 
-use std::io::{self, Write};
-
 use super::history::JobHistory;
 use crate::plugin::scheduling::{StartFacts, describe_list, is_pending};
 use crate::ui::figures::{duration, number, ordinal};
@@ -21,49 +19,50 @@ impl TextPrinter<'_> {
         explained: &Explained,
         start: &StartFacts,
         history: Option<&JobHistory>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) {
         match &start.never_fits {
-            Some(why) => self
-                .heading(&format!("{} can never run as it is: {why}", self.format_job_and_owner(job)), out)?,
-            None => self.heading(&self.headline(job), out)?,
-        }
-        self.line(&self.describe_job_properties(job), out)?;
-        self.queue_rules(job.queue.as_ref(), &job.queue_rules, out)?;
-        self.print_place_and_start(job, start, out)?;
-        writeln!(out)?;
-        match &job.posted {
-            Some(posted) => self.priority(job, posted, explained, history, out)?,
-            None if !is_pending(job) => self.line(&self.describe_last_priority(history), out)?,
-            None if job.state == "sched" && job.is_held => {
-                self.line("It is held in SCHED at priority 0 until its limits have headroom.", out)?
+            Some(why) => {
+                self.heading(&format!("{} can never run as it is: {why}", self.format_job_and_owner(job)))
             }
-            None => self.line("It has no priority yet: it gets one when nothing holds or blocks it.", out)?,
+            None => self.heading(&self.headline(job)),
+        }
+        self.line(&self.describe_job_properties(job));
+        self.queue_rules(job.queue.as_ref(), &job.queue_rules);
+        self.print_place_and_start(job, start);
+        self.out.blank();
+        match &job.posted {
+            Some(posted) => self.priority(job, posted, explained, history),
+            None if !is_pending(job) => self.line(&self.describe_last_priority(history)),
+            None if job.state == "sched" && job.is_held => {
+                self.line("It is held in SCHED at priority 0 until its limits have headroom.")
+            }
+            None => self.line("It has no priority yet: it gets one when nothing holds or blocks it."),
         }
         if !job.holds.is_empty() || !job.carries.is_empty() {
-            writeln!(out)?;
-            self.print_holds(job, out)?;
+            self.out.blank();
+            self.print_holds(job);
         }
         let is_too_large = start.never_fits.is_some();
         let mut others =
             job.others.iter().filter(|other| !is_too_large || other.cause != "resources").peekable();
         if others.peek().is_some() {
-            writeln!(out)?;
-            self.heading(
-                if job.holds.is_empty() { "Why it is waiting:" } else { "Other reasons why it is waiting:" },
-                out,
-            )?;
+            self.out.blank();
+            self.heading(if job.holds.is_empty() {
+                "Why it is waiting:"
+            } else {
+                "Other reasons why it is waiting:"
+            });
             for other in others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
                 let free = start.free_resources.clone().filter(|_| other.cause == "resources");
                 let text = free.unwrap_or_else(|| self.words.named(&other.text));
-                self.item(&format!("{text}{at}"), out)?;
+                self.item(&format!("{text}{at}"));
                 if let (Some(place), "resources") = (job.place, other.cause.as_ref()) {
                     let ahead = count(place.place.saturating_sub(1), "pending job");
-                    self.item(&format!("ahead of it by priority: {ahead}"), out)?;
+                    self.item(&format!("ahead of it by priority: {ahead}"));
                 }
             }
-            self.print_omitted_count(job.others.len(), job.others_total, out)?;
+            self.print_omitted_count(job.others.len(), job.others_total);
         }
         let helps = job.helps.iter().filter(|help| !is_too_large || help.code != "wait");
         let mut helps: Vec<&str> = helps.map(|help| help.text.as_str()).collect();
@@ -71,25 +70,27 @@ impl TextPrinter<'_> {
             helps.insert(0, "cancel the job and submit one that requests less");
         }
         if !helps.is_empty() {
-            writeln!(out)?;
-            self.heading("What would help:", out)?;
+            self.out.blank();
+            self.heading("What would help:");
             for help in helps {
-                self.item(&self.words.named(help), out)?;
+                self.item(&self.words.named(help));
             }
         }
-        history.map_or(Ok(()), |history| self.explain_history(history, out))
+        if let Some(history) = history {
+            self.explain_history(history);
+        }
     }
 
     /// Prints the place of a pending job, and when the scheduler expects it to start. Prints nothing if the job can never run.
-    fn print_place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
+    fn print_place_and_start(&self, job: &Why, start: &StartFacts) {
         if !is_pending(job) || start.never_fits.is_some() {
-            return Ok(());
+            return;
         }
         if let Some(place) = job.place {
             let queue = job.parent_queue.as_ref().or(job.queue.as_ref());
             let within = describe_list(job.one_queue_list, queue);
             let (at, of) = (ordinal(place.place), count(place.of, "pending job"));
-            self.line(&format!("By priority, the job is {at} of {of}{within}."), out)?;
+            self.line(&format!("By priority, the job is {at} of {of}{within}."));
         }
         // In DEPEND, a job of urgency 0 has no posted priority.
         let priority =
@@ -105,14 +106,13 @@ impl TextPrinter<'_> {
             None if is_scheduled => "When it starts is unknown: the scheduler gives no estimate.".to_owned(),
             None => "When it starts is unknown: the scheduler does not have the job yet.".to_owned(),
         };
-        self.line(&text, out)
+        self.line(&text)
     }
 
     /// Prints the number of items that a list leaves out.
-    fn print_omitted_count(&self, listed: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
-        match total.checked_sub(listed) {
-            None | Some(0) => Ok(()),
-            Some(more) => self.item(&format!("and {} more", number(more)), out),
+    fn print_omitted_count(&self, listed: usize, total: usize) {
+        if total > listed {
+            self.item(&format!("and {} more", number(total - listed)));
         }
     }
 
@@ -176,16 +176,15 @@ impl TextPrinter<'_> {
         posted: &PostedPriority,
         explained: &Explained,
         history: Option<&JobHistory>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.line(&self.posted_priority(posted, history), out)?;
+    ) {
+        self.line(&self.posted_priority(posted, history));
         if let Some(before) = &posted.before {
             let when = self.words.when(before.when);
-            self.line(&format!("The previous priority was set {when}: {}.", before.reason.text), out)?;
+            self.line(&format!("The previous priority was set {when}: {}.", before.reason.text));
         }
         if !posted.made.terms.is_empty() {
-            writeln!(out)?;
-            self.table(tabulate_priority_terms(posted), &[], out)?;
+            self.out.blank();
+            self.out.table(tabulate_priority_terms(posted), &[]);
         }
         let outcome = match posted.made.outcome() {
             Some(Outcome::HeldByScore) => "The sum is 0 or less, which holds the job.",
@@ -201,7 +200,7 @@ impl TextPrinter<'_> {
             Some(Outcome::Taken) | None => "",
         };
         if !outcome.is_empty() {
-            self.line(outcome, out)?;
+            self.line(outcome);
         }
         if let Some(turn) = &job.turn {
             let text = format!(
@@ -209,7 +208,7 @@ impl TextPrinter<'_> {
                 ordinal(turn.number),
                 turn.fairshare
             );
-            self.line(&text, out)?;
+            self.line(&text);
         }
         let policy = explained.heading.policy.as_ref().filter(|_| explained.heading.live);
         if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != posted.made.priority) {
@@ -218,31 +217,27 @@ impl TextPrinter<'_> {
                 .as_ref()
                 .map(|lag| format!(" ({:+}): {}", lag.by, lag.reason.text))
                 .unwrap_or_default();
-            self.line(&format!("The current priority is {}{lag}", number(exact.priority)), out)?;
+            self.line(&format!("The current priority is {}{lag}", number(exact.priority)));
         } else if policy.is_some() {
-            self.line("The priority is up to date.", out)?;
+            self.line("The priority is up to date.");
         }
-        Ok(())
     }
 
-    fn print_holds(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
+    fn print_holds(&self, job: &Why) {
         if !job.holds.is_empty() {
-            self.heading(
-                if job.holds.len() == 1 {
-                    "The limit that holds it now:"
-                } else {
-                    "The limits that hold it now:"
-                },
-                out,
-            )?;
+            self.heading(if job.holds.len() == 1 {
+                "The limit that holds it now:"
+            } else {
+                "The limits that hold it now:"
+            });
         }
         for hold in &job.holds {
-            self.item(&format!("{}: {}", hold.limit, self.words.named(&hold.text)), out)?;
+            self.item(&format!("{}: {}", hold.limit, self.words.named(&hold.text)));
             if !hold.frees.is_empty() {
-                self.item("Jobs that count toward this limit, in the order of their ends:", out)?;
-                self.table(self.frees(hold), &[], out)?;
+                self.item("Jobs that count toward this limit, in the order of their ends:");
+                self.out.table(self.frees(hold), &[]);
             }
-            self.print_omitted_count(hold.frees.len(), hold.frees_total, out)?;
+            self.print_omitted_count(hold.frees.len(), hold.frees_total);
         }
         let gone: Vec<&str> =
             job.carries.iter().map(String::as_str).filter(|name| !is_holding_limit(job, name)).collect();
@@ -251,23 +246,20 @@ impl TextPrinter<'_> {
                 "Flux still lists {} as a dependency, though the limit no longer holds the job: the dependency stays until the job is released.",
                 gone.join(", ")
             );
-            self.line(&text, out)?;
+            self.line(&text);
         }
         if let Some(line) = job.line {
             let place = ordinal(line.place);
             let text = format!("It is {place} of {} held jobs in the order of release.", number(line.of));
-            self.line(&text, out)?;
+            self.line(&text);
         }
         match (job.release.latest, &job.release.reason) {
             (Some(latest), _) => {
                 let text = "if jobs run to their time limits and no other job is submitted";
-                self.line(
-                    &format!("It is released at the latest {}, {text}.", self.words.when(latest)),
-                    out,
-                )?;
+                self.line(&format!("It is released at the latest {}, {text}.", self.words.when(latest)));
             }
             (None, reason) if reason.text.is_empty() => {}
-            (None, reason) => self.line(&sentence(&self.words.named(&reason.text)), out)?,
+            (None, reason) => self.line(&sentence(&self.words.named(&reason.text))),
         }
         if let Some(started) = job
             .release
@@ -275,9 +267,8 @@ impl TextPrinter<'_> {
             .filter(|started| job.release.latest.is_none_or(|latest| latest != *started))
         {
             let text = format!("Released {} if all jobs ahead of it start now.", self.words.when(started));
-            self.line(&text, out)?;
+            self.line(&text);
         }
-        Ok(())
     }
 
     fn frees(&self, hold: &HoldNow) -> Rows<'_> {

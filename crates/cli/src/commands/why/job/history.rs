@@ -2,11 +2,9 @@
 //! How a running or ended job waited: for how long, held by which limits, and at which priorities. The only
 //! source is its eventlog.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 use crate::plugin::ask::{ask_flux, ask_listed};
 use crate::plugin::scheduling::is_pending;
@@ -388,25 +386,20 @@ impl TextPrinter<'_> {
     }
 
     /// Prints an ended job and its history.
-    pub(super) fn explain_ended_job(
-        &self,
-        job: &Why,
-        history: &JobHistory,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.heading(&self.describe_job_end(job, history), out)?;
-        self.line(&self.describe_job_properties(job), out)?;
-        self.explain_history(history, out)
+    pub(super) fn explain_ended_job(&self, job: &Why, history: &JobHistory) {
+        self.heading(&self.describe_job_end(job, history));
+        self.line(&self.describe_job_properties(job));
+        self.explain_history(history)
     }
 
     /// Prints how a job waited.
-    pub(super) fn explain_history(&self, history: &JobHistory, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn explain_history(&self, history: &JobHistory) {
         let upto = match (history.allocated, history.ended) {
             (Some(at), _) => format!("until it got its resources {}", self.words.when(at)),
             (None, Some(_)) => "and never ran".to_owned(),
-            (None, None) => return Ok(()),
+            (None, None) => return,
         };
-        writeln!(out)?;
+        self.out.blank();
         // Waits below a second are not shown, because Flux takes this time for each job.
         let mut long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0).peekable();
         let end = match long.peek() {
@@ -414,25 +407,24 @@ impl TextPrinter<'_> {
             None if history.holds.is_empty() => ". No limit held it.",
             None => ".",
         };
-        self.heading(&format!("It waited {} {upto}{end}", format_span(history.waited_seconds)), out)?;
+        self.heading(&format!("It waited {} {upto}{end}", format_span(history.waited_seconds)));
         for (cause, seconds) in long {
-            self.item(&format!("{} {}", format_span(*seconds), cause.text()), out)?;
+            self.item(&format!("{} {}", format_span(*seconds), cause.text()));
         }
         if !history.holds.is_empty() {
-            writeln!(out)?;
-            self.heading("What held it in DEPEND:", out)?;
-            self.table(self.past_holds(history), &["from"], out)?;
+            self.out.blank();
+            self.heading("What held it in DEPEND:");
+            self.out.table(self.past_holds(history), &["from"]);
         }
         if !history.priorities.is_empty() {
-            writeln!(out)?;
+            self.out.blank();
             let mut others = history.priorities.iter().skip(1);
             let has_changed =
                 others.any(|other| history.priorities.first().map(|it| it.priority) != Some(other.priority));
             let text = if has_changed { "Its priorities:" } else { "Its priority, which did not change:" };
-            self.heading(text, out)?;
-            self.table(self.past_priorities(history), &[], out)?;
+            self.heading(text);
+            self.out.table(self.past_priorities(history), &[]);
         }
-        Ok(())
     }
 
     fn past_holds<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {

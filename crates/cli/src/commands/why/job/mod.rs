@@ -123,27 +123,26 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let screen = args.screen.screen();
     let words = Words::for_flux_instance(&flux, explained.heading.now);
-    let teller = TextPrinter { screen: &screen, words: &words };
-    let mut text = Vec::new();
+    let teller = TextPrinter::new(&screen, &words);
     let mut document = answer;
     match explained.jobs.as_slice() {
         [job] => {
             let (start, history) = (ask_flux_about_job_start(&flux, job), ask_history(&flux, job.id.0));
-            teller.explain_job(job, &explained, &start, history.as_ref(), &mut text)?;
+            teller.explain_job(job, &explained, &start, history.as_ref());
             extend(document.pointer_mut("/jobs/0"), &start)?;
             if let Some(history) = history {
                 extend(document.pointer_mut("/jobs/0"), &json!({ "history": history }))?;
             }
             if let Some(listed) = listed {
-                text.push(b'\n');
-                teller.line(&teller.compare_with_listed_job(job, &listed), &mut text)?;
+                teller.out.blank();
+                teller.line(&teller.compare_with_listed_job(job, &listed));
             }
         }
         [a, b] => {
             let verdict = decide::decide(a, b);
             let levels = if verdict.is_decided_by_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
             let levels = levels.as_ref().map(|[one, other]| (one, other));
-            teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
+            teller.compare_jobs(a, b, &verdict, levels);
             let verdict = describe_which_job_is_ahead(a, b, &verdict, levels);
             extend(Some(&mut document), &json!({ "verdict": verdict }))?;
         }
@@ -153,7 +152,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             ));
         }
     }
-    print(args, &flux, document, &text)
+    print(args, &flux, document, teller)
 }
 
 /// Prints an ended job, or two jobs of which at least one has ended. The JSON document is the plugin's `answer`, but its list of
@@ -161,19 +160,18 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn explain_ended_jobs(args: &Args, flux: &Flux, mut answer: Value, jobs: &[RequestedJob]) -> Outcome {
     let screen = args.screen.screen();
     let words = Words::for_flux_instance(flux, now());
-    let teller = TextPrinter { screen: &screen, words: &words };
-    let mut text = Vec::new();
+    let teller = TextPrinter::new(&screen, &words);
     extend(Some(&mut answer), &json!({ "jobs": jobs, "refused": [] }))?;
     match jobs {
         [RequestedJob { job, history: Some(history) }] => {
-            teller.explain_ended_job(job, history, &mut text)?;
+            teller.explain_ended_job(job, history);
         }
         _ => {
-            teller.explain_without_order(jobs, &mut text)?;
+            teller.explain_without_order(jobs);
             extend(Some(&mut answer), &json!({ "verdict": JobVerdict::make_verdict_if_one_job_ended() }))?;
         }
     }
-    print(args, flux, answer, &text)
+    print(args, flux, answer, teller)
 }
 
 /// Adds the fields of `facts` to a JSON object.
@@ -186,9 +184,10 @@ fn extend(object: Option<&mut Value>, facts: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-fn print(args: &Args, flux: &Flux, mut document: Value, text: &[u8]) -> Outcome {
+fn print(args: &Args, flux: &Flux, mut document: Value, teller: TextPrinter<'_>) -> Outcome {
     add_companion_members(&mut document, &|id| flux.format_job_id(id));
-    print_json_or_text(&args.screen.screen(), args.json.then_some(&document), text)?;
+    let text = teller.out.into_bytes();
+    print_json_or_text(&args.screen.screen(), args.json.then_some(&document), &text)?;
     Ok(Answer::Yes)
 }
 

@@ -143,11 +143,9 @@ fn screens_of_one_job_equal_the_golden_files() {
         let mut screens = String::new();
         for width in [80, 120] {
             let (screen, words) = (make_screen(width), make_words());
-            let mut text = Vec::new();
-            (TextPrinter { screen: &screen, words: &words })
-                .explain_job(&explained.jobs[0], &explained, &start, history.as_ref(), &mut text)
-                .expect("written");
-            let text = String::from_utf8(text).expect("text");
+            let teller = TextPrinter::new(&screen, &words);
+            teller.explain_job(&explained.jobs[0], &explained, &start, history.as_ref());
+            let text = String::from_utf8(teller.out.into_bytes()).expect("text");
             screens.push_str(&format!("===== {width} columns\n{text}"));
             if width == 80 {
                 assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -311,10 +309,12 @@ fn screens_of_an_ended_job_and_another_job_equal_the_golden_files() {
         ("both have ended", [past(&ended, history()), past(&ended, history())]),
     ] {
         let (screen, words) = (make_screen(80), make_words());
-        let mut text = Vec::new();
-        let teller = TextPrinter { screen: &screen, words: &words };
-        teller.explain_without_order(&jobs, &mut text).expect("written");
-        screens.push_str(&format!("===== {title}\n{}", String::from_utf8(text).expect("text")));
+        let teller = TextPrinter::new(&screen, &words);
+        teller.explain_without_order(&jobs);
+        screens.push_str(&format!(
+            "===== {title}\n{}",
+            String::from_utf8(teller.out.into_bytes()).expect("text")
+        ));
     }
     check("why-jobs-ended", 80, &screens);
 }
@@ -326,7 +326,7 @@ fn the_listed_job_of_another_user_has_a_priority_only() {
         job.as_object_mut().expect("a job").extend(listed.as_object().expect("an object").clone());
         let listed: ListedJob = serde_json::from_value(job).expect("a listed job");
         let (screen, words) = (make_screen(80), make_words());
-        (TextPrinter { screen: &screen, words: &words })
+        TextPrinter::new(&screen, &words)
             .compare_with_listed_job(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
     };
     let mine = || {
@@ -385,10 +385,10 @@ fn screens_of_an_ended_job_equal_the_golden_files() {
     let mut screens = String::new();
     for width in [80, 120] {
         let (screen, words) = (make_screen(width), make_words());
-        let mut text = Vec::new();
-        let teller = TextPrinter { screen: &screen, words: &words };
-        teller.explain_ended_job(&read_job(ended.clone()), &history, &mut text).expect("written");
-        screens.push_str(&format!("===== {width} columns\n{}", String::from_utf8(text).expect("text")));
+        let teller = TextPrinter::new(&screen, &words);
+        teller.explain_ended_job(&read_job(ended.clone()), &history);
+        let text = String::from_utf8(teller.out.into_bytes()).expect("text");
+        screens.push_str(&format!("===== {width} columns\n{text}"));
     }
     check("why-job-ended", 120, &screens);
 }
@@ -445,12 +445,9 @@ fn screens_of_two_jobs_equal_the_golden_files() {
         let [one, other] = make_answers_for_ann_and_ben();
         let (screen, words) = (make_screen(80), make_words());
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
-        let mut text = Vec::new();
-        let teller = TextPrinter { screen: &screen, words: &words };
-        teller
-            .compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
-            .expect("written");
-        check(&format!("why-jobs-{name}"), 80, &String::from_utf8(text).expect("text"));
+        let teller = TextPrinter::new(&screen, &words);
+        teller.compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)));
+        check(&format!("why-jobs-{name}"), 80, &String::from_utf8(teller.out.into_bytes()).expect("text"));
     }
 }
 
