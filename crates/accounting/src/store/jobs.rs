@@ -62,6 +62,8 @@ pub struct EndedJob<'a> {
     pub id: &'a str,
     /// User id.
     pub userid: i64,
+    /// Time of submission; `None` if it is invalid ([`is_time`]).
+    pub submitted: Option<f64>,
     /// Start and end of the job; `None` if one of them is invalid ([`is_time`]).
     pub times: Option<(f64, f64)>,
     /// R; `None` if it is not text.
@@ -70,7 +72,8 @@ pub struct EndedJob<'a> {
     pub bank: Option<&'a str>,
     /// Name of the project; `None` if the record has no such column.
     pub project: Option<&'a str>,
-    /// Jobspec. Only read if `bank` is `None`, if a queue has a charge factor, or for the time limit of budgets.
+    /// Jobspec. Only read if `bank` is `None`, if a queue has a charge factor, for the time limit of budgets, or for
+    /// [`Which::InOrderOfSubmission`].
     pub jobspec: Option<&'a str>,
     /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
     pub time_limit: Option<f64>,
@@ -83,6 +86,8 @@ pub struct EndedJob<'a> {
 pub enum Which<'a> {
     /// All records.
     All,
+    /// All records with their jobspecs, in the order of submission.
+    InOrderOfSubmission,
     /// Records whose row number is greater than this number.
     After(i64),
     /// Records with these job ids, if they exist.
@@ -153,8 +158,12 @@ impl Snapshot<'_> {
         let number = self.job_rows()?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let (bank, project, time_limit) = (has("bank"), has("project"), has("requested_duration"));
-        let needs_limit = time_limit == "NULL" && matches!(which, Which::EndedSince(_) | Which::Ids(_));
-        let jobspec = if table.has_column("jobspec") && (needs_limit || self.has_charges()?) {
+        let needs_jobspec = match which {
+            Which::All | Which::After(_) => false,
+            Which::InOrderOfSubmission => true,
+            Which::EndedSince(_) | Which::Ids(_) => time_limit == "NULL",
+        };
+        let jobspec = if table.has_column("jobspec") && (needs_jobspec || self.has_charges()?) {
             "jobspec".to_owned()
         } else if table.has_column("jobspec") {
             format!("CASE WHEN {bank} IS NULL THEN jobspec END")
@@ -162,10 +171,12 @@ impl Snapshot<'_> {
             "NULL".to_owned()
         };
         let select = format!(
-            "SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {project}, {number}, {time_limit} FROM jobs"
+            "SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {project}, {number}, {time_limit}, {} FROM jobs",
+            has("t_submit")
         );
         let sql = match which {
             Which::All => format!("{select} ORDER BY {number}"),
+            Which::InOrderOfSubmission => format!("{select} ORDER BY t_submit, CAST(id AS integer)"),
             Which::After(_) => format!("{select} WHERE {number} > ?1 ORDER BY {number}"),
             Which::Ids(_) => format!("{select} WHERE id = ?1"),
             Which::EndedSince(_) => format!("{select} WHERE t_inactive >= ?1"),
@@ -173,7 +184,7 @@ impl Snapshot<'_> {
         self.run_sql(|| {
             let mut statement = self.transaction.prepare(&sql)?;
             match which {
-                Which::All => visit_records(statement.query([])?, each),
+                Which::All | Which::InOrderOfSubmission => visit_records(statement.query([])?, each),
                 Which::After(row) => visit_records(statement.query([row])?, each),
                 Which::EndedSince(time) => visit_records(statement.query([time])?, each),
                 Which::Ids(ids) => {
@@ -236,11 +247,16 @@ impl Snapshot<'_> {
 fn visit_records(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         let text = |at| row.get_ref(at).ok().and_then(|value| value.as_str().ok());
-        let number = |at| row.get_ref(at).ok().and_then(|value| value.as_f64().ok());
+        let number = |at| match row.get_ref(at) {
+            Ok(ValueRef::Integer(number)) => Some(number as f64),
+            Ok(value) => value.as_f64().ok(),
+            Err(_) => None,
+        };
         each(EndedJob {
             row: row.get(8)?,
             id: text(0).unwrap_or(""),
             userid: row.get_ref(1)?.as_i64().unwrap_or(-1),
+            submitted: number(10).filter(|seconds| is_time(*seconds)),
             times: number(2).zip(number(3)).filter(|(run, end)| is_time(*run) && is_time(*end)),
             r: text(4),
             bank: text(5),

@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Result, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
 use fairshare_accounting::pipeline::resources;
-use fairshare_accounting::store::{Access, RecordedJob};
+use fairshare_accounting::store::{Access, EndedJob, Which};
 use fairshare_engine::ids::UserId;
 use fairshare_simulate::{Party, Trace};
 
@@ -64,7 +64,8 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            snapshot.visit_past_jobs(&mut |job| add_record(&job, size, &mut history)).map_err(failure)?;
+            let mut add = |job: EndedJob<'_>| add_record(&job, size, &mut history);
+            snapshot.ended_jobs(Which::InOrderOfSubmission, &mut add).map_err(failure)?;
         }
     }
     if history.trace.jobs().is_empty() {
@@ -75,10 +76,11 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
 }
 
 /// Adds a record of the jobs table. A record without a bank belongs to the user's default bank.
-fn add_record(job: &RecordedJob<'_>, size: Size, history: &mut History) {
-    let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
+fn add_record(job: &EndedJob<'_>, size: Size, history: &mut History) {
+    let ran = job.times.filter(|(run, end)| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
     let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
-    let (Some([submit, run, end]), Some(given), Ok(user)) = (ran, given, u32::try_from(job.userid)) else {
+    let user = u32::try_from(job.userid);
+    let (Some(submit), Some((run, end)), Some(given), Ok(user)) = (job.submitted, ran, given, user) else {
         history.skipped += 1;
         return;
     };
@@ -87,7 +89,7 @@ fn add_record(job: &RecordedJob<'_>, size: Size, history: &mut History) {
     let bank = job.bank.filter(|bank| !bank.is_empty()).or(named.bank.as_deref()).unwrap_or_default();
     let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
     let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };
-    let walltime = job.requested.or(named.duration).unwrap_or(0.0);
+    let walltime = job.time_limit.or(named.duration).unwrap_or(0.0);
     // Without a time limit the job may run indefinitely, so backfill can't use its cores.
     let walltime = if walltime > 0.0 { walltime } else { f64::INFINITY };
     let size = size.round_to_nodes(few(given.nodes), few(given.cores), few(given.gpus));
