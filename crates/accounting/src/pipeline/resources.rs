@@ -76,16 +76,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for Ids<'a> {
     }
 }
 
+/// A jobspec. `S` has those of its system attributes that are read.
 #[derive(Deserialize)]
-struct Jobspec<'a> {
-    #[serde(borrow, default)]
-    attributes: Attributes<'a>,
+#[serde(bound = "S: Default + Deserialize<'de>")]
+struct Jobspec<S> {
+    #[serde(default)]
+    attributes: Attributes<S>,
 }
 
 #[derive(Default, Deserialize)]
-struct Attributes<'a> {
-    #[serde(borrow, default)]
-    system: System<'a>,
+#[serde(bound = "S: Default + Deserialize<'de>")]
+struct Attributes<S> {
+    #[serde(default)]
+    system: S,
+}
+
+/// Reads system attributes of a jobspec.
+pub(super) fn read_system_attributes<'a, S: Default + Deserialize<'a>>(
+    jobspec: &'a str,
+) -> serde_json::Result<S> {
+    serde_json::from_str::<Jobspec<S>>(jobspec).map(|jobspec| jobspec.attributes.system)
 }
 
 #[derive(Default, Deserialize)]
@@ -98,12 +108,12 @@ struct System<'a> {
 
 /// Returns the queue in a jobspec.
 pub fn read_queue(jobspec: &str) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.queue
+    read_system_attributes::<System<'_>>(jobspec).ok()?.queue
 }
 
 /// Returns the bank in a jobspec, or `None` if the jobspec is invalid or names no bank.
 pub fn read_bank(jobspec: &str) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
+    read_system_attributes::<System<'_>>(jobspec).ok()?.bank
 }
 
 /// Fields of a jobspec that a simulation needs.
@@ -121,17 +131,7 @@ pub struct Terms<'a> {
 
 /// Returns bank, queue and duration of a jobspec, or no values if it is invalid.
 pub fn read_bank_queue_and_duration(jobspec: &str) -> Terms<'_> {
-    #[derive(Deserialize)]
-    struct Outer<'a> {
-        #[serde(borrow)]
-        attributes: Inner<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Inner<'a> {
-        #[serde(borrow)]
-        system: Terms<'a>,
-    }
-    serde_json::from_str::<Outer<'_>>(jobspec).map(|outer| outer.attributes.system).unwrap_or_default()
+    read_system_attributes(jobspec).unwrap_or_default()
 }
 
 /// Counts the resources in an R. Returns `None` if it is invalid.

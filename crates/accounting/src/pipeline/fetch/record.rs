@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Unreadable;
 use super::list::ListedJob;
+use crate::pipeline::resources::read_system_attributes;
 use crate::store::JobRecord;
 
 /// Response of `job-info.lookup`: JSON that contains R and the jobspec as JSON texts.
@@ -27,18 +28,6 @@ struct Attributes<'a> {
 }
 
 /// Fields of a jobspec that accounting stores. Flux accepts any JSON value for them; invalid values count as missing.
-#[derive(Default, Deserialize)]
-struct Jobspec {
-    #[serde(default)]
-    attributes: JobspecAttributes,
-}
-
-#[derive(Default, Deserialize)]
-struct JobspecAttributes {
-    #[serde(default)]
-    system: System,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct System {
@@ -86,12 +75,8 @@ pub(super) fn build_record_from_job_info(job: ListedJob, answer: &str) -> Result
 
 /// Builds the record of a listed job from its current R and jobspec.
 pub(super) fn build_record(job: ListedJob, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
-    let system = match serde_json::from_str::<Jobspec>(&jobspec) {
-        Ok(jobspec) => jobspec.attributes.system,
-        Err(error) => {
-            return Err(Unreadable { id: job.id.to_string(), reason: format!("its jobspec: {error}") });
-        }
-    };
+    let unreadable = |error| Unreadable { id: job.id.to_string(), reason: format!("its jobspec: {error}") };
+    let system: System = read_system_attributes(&jobspec).map_err(unreadable)?;
     Ok(JobRecord {
         id: job.id,
         userid: job.userid,
