@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use rusqlite::OptionalExtension;
-use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Row};
 
+use super::values::parse_number;
 use super::{Snapshot, StoreResult};
 use fairshare::periods::Weights;
 
@@ -109,8 +109,8 @@ impl Snapshot<'_> {
         let mut pace = Pace::default();
         let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
             let mut statement = self.transaction.prepare(sql)?;
-            let rows =
-                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, to_number(row.get(1)?))))?;
+            let rows = statement
+                .query_map([], |row| Ok((row.get::<_, String>(0)?, parse_number(row.get_ref(1)?))))?;
             rows.filter_map(|row| row.map(|(key, number)| Some((key, number?))).transpose()).collect()
         };
         if self.table("config_table")?.is_some() {
@@ -138,9 +138,8 @@ impl Snapshot<'_> {
             .is_some_and(|table| table.has_column("end_half_life_period"))
         {
             let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
-            let boundary =
-                self.run_sql(|| self.transaction.query_row(sql, [], |row| row.get(0)).optional())?;
-            pace.boundary = boundary.and_then(to_number);
+            let read = |row: &Row<'_>| Ok(parse_number(row.get_ref(0)?));
+            pace.boundary = self.run_sql(|| self.transaction.query_row(sql, [], read).optional())?.flatten();
         }
         Ok(pace)
     }
@@ -154,16 +153,6 @@ impl Snapshot<'_> {
         let sql = "SELECT max(period) FROM job_usage_per_association_table WHERE typeof(period) = 'integer'";
         self.run_sql(|| self.transaction.query_row(sql, [], |row| row.get(0)))
     }
-}
-
-fn to_number(value: Value) -> Option<f64> {
-    let number = match value {
-        Value::Integer(number) => Some(number as f64),
-        Value::Real(number) => Some(number),
-        Value::Text(text) => text.trim().parse().ok(),
-        Value::Null | Value::Blob(_) => None,
-    };
-    number.filter(|number: &f64| number.is_finite())
 }
 
 #[cfg(test)]

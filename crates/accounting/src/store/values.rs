@@ -198,7 +198,8 @@ pub(super) fn edit_config(key: &str) -> String {
     format!("\"flux account edit-config {pair}\" corrects it")
 }
 
-fn parse_number(value: ValueRef<'_>) -> Option<f64> {
+/// Returns a finite number, or `None` for any other value.
+pub(super) fn parse_number(value: ValueRef<'_>) -> Option<f64> {
     let number = match value {
         ValueRef::Integer(number) => Some(number as f64),
         ValueRef::Real(number) => Some(number),
