@@ -82,11 +82,15 @@ pub(crate) fn count(number: impl ToString, noun: &str) -> String {
     format!("{number} {noun}{}", if number == "1" { "" } else { "s" })
 }
 
+/// Capitalizes the first letter of a text.
+pub(crate) fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Capitalizes a text and adds a period.
 pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let text: String =
-        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    let text = capitalize(text);
     if text.ends_with('.') { text } else { text + "." }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::plugin::jobs::{find_hold_other_than_limits, term_weight};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::ui::figures::number;
+use crate::ui::printable::capitalize;
 use crate::ui::rows::{Cell, Column, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::Words;
@@ -104,9 +105,7 @@ impl Columns {
     pub(super) fn new(terms: &[Word], normalized: bool) -> Columns {
         let key = |term: &Word| if is_fixed_column(term) { format!("{term}_term") } else { term.to_string() };
         let title = |term: &Word| {
-            let mut letters = term.chars();
-            let title: String =
-                letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+            let title = capitalize(term);
             match term.as_ref() {
                 "fairshare" => "FairShare".to_owned(),
                 "age_offset" => "AgeOffset".to_owned(),

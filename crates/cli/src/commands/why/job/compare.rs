@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::decide::{Cause, Side, Verdict, find_diverging_level, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
-use crate::ui::printable::join_words;
+use crate::ui::printable::{capitalize, join_words};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::teller::TextPrinter;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
@@ -241,9 +241,7 @@ impl TextPrinter<'_> {
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| name_in_words(&term.name)).collect();
-        let text = format!("{} {}", join_words(&names), if names.len() == 1 { one } else { several });
-        let mut letters = text.chars();
-        letters.next().map_or(String::new(), |letter| letter.to_uppercase().chain(letters).collect())
+        capitalize(&format!("{} {}", join_words(&names), if names.len() == 1 { one } else { several }))
     }
 
     /// Returns a table with the terms of both jobs.
