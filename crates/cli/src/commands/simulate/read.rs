@@ -8,9 +8,9 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::swf;
-use crate::outcome::{Failure, Result, failure};
+use crate::outcome::{Result, failure};
 use crate::site::database::Found;
-use crate::site::input::Wait;
+use crate::site::input::{Wait, file_failure};
 use fairshare_accounting::pipeline::resources;
 use fairshare_accounting::store::{Access, EndedJob, Which};
 use fairshare_engine::ids::UserId;
@@ -22,7 +22,11 @@ enum HistoryFile {
     Swf(Box<dyn BufRead>),
 }
 
-fn open_history(path: &Path) -> std::io::Result<HistoryFile> {
+fn open_history(path: &Path) -> Result<HistoryFile> {
+    open_file(path).map_err(|error| file_failure(path, error))
+}
+
+fn open_file(path: &Path) -> std::io::Result<HistoryFile> {
     let mut file = File::open(path)?;
     let mut beginning = [0; 16];
     let many = file.read(&mut beginning)?;
@@ -36,16 +40,12 @@ fn open_history(path: &Path) -> std::io::Result<HistoryFile> {
 
 /// Returns true for an accounting database.
 pub(super) fn is_database(path: &Path) -> Result<bool> {
-    Ok(matches!(open_history(path).map_err(|error| file_failure(path, &error))?, HistoryFile::Database))
-}
-
-fn file_failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    failure(format!("{}: {error}", path.display()))
+    Ok(matches!(open_history(path)?, HistoryFile::Database))
 }
 
 /// Returns nodes and cores of the cluster, if the header of a trace states them.
 pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>)> {
-    let HistoryFile::Swf(lines) = open_history(path).map_err(|error| file_failure(path, &error))? else {
+    let HistoryFile::Swf(lines) = open_history(path)? else {
         return Ok((None, None));
     };
     let mut header = History::default();
@@ -57,9 +57,9 @@ pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>)> {
 /// Reads all jobs, sorted by submit time.
 pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<History> {
     let mut history = History::default();
-    match open_history(path).map_err(|error| file_failure(path, &error))? {
+    match open_history(path)? {
         HistoryFile::Swf(lines) => {
-            swf::read_trace(lines, Some(size), &mut history).map_err(|error| file_failure(path, &error))?
+            swf::read_trace(lines, Some(size), &mut history).map_err(|error| file_failure(path, error))?
         }
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
@@ -69,7 +69,7 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
         }
     }
     if history.trace.jobs().is_empty() {
-        return Err(file_failure(path, &"it has no jobs"));
+        return Err(file_failure(path, "it has no jobs"));
     }
     history.trace.sort();
     Ok(history)
