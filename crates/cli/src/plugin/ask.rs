@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Sends requests to the plugin in the job manager.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Once;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::installed::load_command;
 use crate::outcome::{Failure, Result, failure};
@@ -176,21 +176,6 @@ fn is_loaded(flux: &Flux) -> bool {
     }
 }
 
-/// The part of Flux's configuration that this file reads.
-#[derive(Default, Deserialize)]
-struct Configuration {
-    #[serde(default)]
-    queues: BTreeMap<String, IgnoredAny>,
-    #[serde(default)]
-    fairshare: Fairshare,
-}
-
-#[derive(Default, Deserialize)]
-struct Fairshare {
-    #[serde(default)]
-    limits: Vec<serde_json::Map<String, Value>>,
-}
-
 /// Returns a part of the configuration that Flux has read; the default if Flux does not answer.
 pub(crate) fn configuration<T: DeserializeOwned + Default>(flux: &Flux) -> T {
     ask_flux(flux, "config.get", &json!({})).unwrap_or_default()
@@ -198,7 +183,8 @@ pub(crate) fn configuration<T: DeserializeOwned + Default>(flux: &Flux) -> T {
 
 /// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn configured_queues(flux: &Flux) -> BTreeSet<String> {
-    configuration::<Configuration>(flux).queues.into_keys().collect()
+    let configuration: Value = configuration(flux);
+    configuration.get("queues").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect()
 }
 
 /// Returns the resources that `flux resource list` shows, or `None` if Flux does not answer.
@@ -219,6 +205,8 @@ pub(crate) fn site_resources(flux: &Flux) -> Option<Resources> {
 }
 
 /// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
-pub(crate) fn configured_limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
-    configuration::<Configuration>(flux).fairshare.limits
+pub(crate) fn configured_limits(flux: &Flux) -> Vec<Map<String, Value>> {
+    let mut configuration: Value = configuration(flux);
+    let limits = configuration.pointer_mut("/fairshare/limits").map(Value::take);
+    limits.and_then(|limits| serde_json::from_value(limits).ok()).unwrap_or_default()
 }
