@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             return Ok(Answer::No);
         }
     };
-    let summary = Summary::new(&state);
+    let counts = Counts::new(&state);
     let around = StatusContext {
         others: other_priority_plugins(&plugins, Some(name)),
         last_sync: last_sync(args),
@@ -99,9 +99,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         now: now(),
     };
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
-        print_summary(args, &state, &summary, &around, check.as_ref())?;
+        print_summary(args, &state, &counts, &around, check.as_ref())?;
     } else {
-        print(args, &state, &summary, &around, check.as_ref(), &selected)?;
+        print(args, &state, &counts, &around, check.as_ref(), &selected)?;
     }
     let is_faulty = check.is_some_and(|check| check.overruled.is_some() || !check.drift.is_empty());
     Ok(if is_faulty || !around.others.is_empty() { Answer::No } else { Answer::Yes })
@@ -171,7 +171,7 @@ fn get_time_of_plugin_data(state: &Snapshot) -> Option<f64> {
 fn print_summary(
     args: &Args,
     state: &Snapshot,
-    summary: &Summary,
+    counts: &Counts,
     around: &StatusContext,
     check: Option<&Check>,
 ) -> std::io::Result<()> {
@@ -219,27 +219,29 @@ fn print_summary(
     if !around.others.is_empty() {
         line("also loaded", format!("{}: another priority plugin", around.others.join(", ")))?;
     }
-    let inactive = summary.inactive;
+    let Counts { users, banks, associations, inactive, queues, .. } = *counts;
     let inactive = if inactive > 0 { format!(" ({inactive} inactive)") } else { String::new() };
-    let included = if summary.associations > 0 { "; this includes the owner and bank root" } else { "" };
-    let (users, banks) = (count(state.users.len(), "user"), count(summary.banks, "bank"));
-    line("associations", format!("{}{inactive} of {users} in {banks}{included}", summary.associations))?;
-    line(
-        "configured",
-        format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
-    )?;
-    // Before the first push, the plugin has no associations and counts no jobs, even if jobs run.
-    let is_unknown = state.generation == Some(0);
-    if is_unknown {
-        line("jobs", "unknown before the first push".to_owned())?;
-        line("held", "unknown before the first push".to_owned())?;
+    let included = if associations > 0 { "; this includes the owner and bank root" } else { "" };
+    let (users, banks) = (count(users, "user"), count(banks, "bank"));
+    line("associations", format!("{associations}{inactive} of {users} in {banks}{included}"))?;
+    line("configured", format!("{}, {}", count(queues, "queue"), count(state.projects.len(), "project")))?;
+    if let (Some(active), Some(running), Some(cores)) =
+        (counts.active_jobs, counts.running_jobs, counts.cores)
+    {
+        line("jobs", format!("{active} active, {running} running on {}", count(cores, "core")))?;
     } else {
-        let cores = count(summary.cores, "core");
-        line("jobs", format!("{} active, {} running on {cores}", summary.active, summary.running))?;
-        line("held", if summary.held == 0 { "none".to_owned() } else { count(summary.held, "job") })?;
-        for (limit, jobs) in &summary.by_limit {
-            line("", format!("{jobs:>6} by {limit}"))?;
-        }
+        line("jobs", "unknown before the first push".to_owned())?;
+    }
+    line(
+        "held",
+        match counts.held_jobs {
+            None => "unknown before the first push".to_owned(),
+            Some(0) => "none".to_owned(),
+            Some(held) => count(held, "job"),
+        },
+    )?;
+    for (limit, jobs) in counts.held_by.iter().flatten() {
+        line("", format!("{jobs:>6} by {limit}"))?;
     }
     if let Some(waiting) = state.waiting {
         let users = format_first_users(&state.waiting_users);
@@ -315,8 +317,7 @@ pub(super) const COLUMNS: [Column<'static>; 14] = [
     column("active", "May run", Style::Flag),
 ];
 
-/// The JSON document of `status`, except the list of associations. Before the first push, the counts of jobs are
-/// null.
+/// The JSON document of `status`, except the list of associations.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StatusJsonFields<'a> {
@@ -341,21 +342,8 @@ pub(super) struct StatusJsonFields<'a> {
     half_life_seconds: Option<f64>,
     /// The weights of the factors of priorities.
     weights: &'a BTreeMap<String, i64>,
-    users: usize,
-    banks: usize,
-    associations: usize,
-    /// The number of inactive associations.
-    inactive: usize,
-    queues: usize,
-    active_jobs: Option<i64>,
-    running_jobs: Option<i64>,
-    /// The sum of the nodes of running jobs, as limits count them. If several jobs share a node, each of them counts the node.
-    nodes: Option<i64>,
-    /// The cores of running jobs.
-    cores: Option<i64>,
-    held_jobs: Option<usize>,
-    /// The number of held jobs by limit.
-    held_by: Option<&'a BTreeMap<String, usize>>,
+    #[serde(flatten)]
+    counts: &'a Counts,
     /// The ids of users whose jobs wait for data.
     waiting_users: &'a [UserId],
     waiting_jobs: Option<usize>,
@@ -386,7 +374,7 @@ struct RecountJsonFields<'a> {
 fn print(
     args: &Args,
     state: &Snapshot,
-    summary: &Summary,
+    counts: &Counts,
     around: &StatusContext,
     check: Option<&Check>,
     selected: &[(UserId, &AssociationSnapshot)],
@@ -415,7 +403,6 @@ fn print(
             Cell::Flag(association.active != 0),
         ]
     });
-    let has_data = state.generation != Some(0);
     let age = get_time_of_plugin_data(state).map(|updated| (around.now - updated).max(0.0));
     let facts = StatusJsonFields {
         plugin: PluginJsonFields { name: &state.name, path: &state.path, version: state.version.as_deref() },
@@ -430,17 +417,7 @@ fn print(
         policy: around.tree.as_ref().map(|tree| &*tree.policy),
         half_life_seconds: around.tree.as_ref().map(|tree| tree.half_life),
         weights: &state.factors,
-        users: state.users.len(),
-        banks: summary.banks,
-        associations: summary.associations,
-        inactive: summary.inactive,
-        queues: state.queues.len(),
-        active_jobs: has_data.then_some(summary.active),
-        running_jobs: has_data.then_some(summary.running),
-        nodes: has_data.then_some(summary.nodes),
-        cores: has_data.then_some(summary.cores),
-        held_jobs: has_data.then_some(summary.held),
-        held_by: has_data.then_some(&summary.by_limit),
+        counts,
         waiting_users: &state.waiting_users,
         waiting_jobs: check.map_or(state.waiting, |check| Some(check.waiting)),
         overruled: check.and_then(|check| check.overruled),
@@ -466,24 +443,34 @@ fn format_first_users(users: &[UserId]) -> String {
     }
 }
 
-/// Sums over all associations.
-pub(crate) struct Summary {
-    pub(crate) associations: usize,
-    pub(crate) inactive: usize,
-    pub(crate) banks: usize,
-    pub(crate) running: i64,
-    pub(crate) active: i64,
-    pub(crate) nodes: i64,
-    pub(crate) cores: i64,
-    pub(crate) held: usize,
-    pub(crate) by_limit: BTreeMap<String, usize>,
+/// Sums over all associations. Before the first push, the plugin has no associations and counts no jobs, even if jobs run, so the sums
+/// of jobs are null.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Counts {
+    users: usize,
+    banks: usize,
+    associations: usize,
+    /// The number of inactive associations.
+    inactive: usize,
+    queues: usize,
+    active_jobs: Option<i64>,
+    running_jobs: Option<i64>,
+    /// The sum of the nodes of running jobs, as limits count them. If several jobs share a node, each of them counts the node.
+    nodes: Option<i64>,
+    /// The cores of running jobs.
+    cores: Option<i64>,
+    held_jobs: Option<usize>,
+    /// The number of held jobs by limit.
+    held_by: Option<BTreeMap<String, usize>>,
 }
 
-impl Summary {
+impl Counts {
     /// Sums up the associations of `state`.
-    pub(crate) fn new(state: &Snapshot) -> Summary {
+    fn new(state: &Snapshot) -> Counts {
+        let has_data = state.generation != Some(0);
         let all = || state.users.iter().flat_map(|user| &user.banks);
-        let sum = |value: fn(&AssociationSnapshot) -> i64| all().map(value).sum();
+        let sum = |value: fn(&AssociationSnapshot) -> i64| has_data.then(|| all().map(value).sum());
         let mut by_limit = BTreeMap::new();
         for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
         {
@@ -491,17 +478,19 @@ impl Summary {
             *by_limit.entry(name.to_owned()).or_default() += 1;
         }
         let named_banks: BTreeSet<&str> = all().map(|association| association.bank_name.as_str()).collect();
-        Summary {
-            associations: all().count(),
-            inactive: all().filter(|association| association.active == 0).count(),
+        Counts {
+            users: state.users.len(),
             // flux-accounting's plugin does not list the banks.
             banks: if state.banks.is_empty() { named_banks.len() } else { state.banks.len() },
-            running: sum(|association| association.cur_run_jobs),
-            active: sum(|association| association.cur_active_jobs),
+            associations: all().count(),
+            inactive: all().filter(|association| association.active == 0).count(),
+            queues: state.queues.len(),
+            active_jobs: sum(|association| association.cur_active_jobs),
+            running_jobs: sum(|association| association.cur_run_jobs),
             nodes: sum(|association| association.cur_nodes),
             cores: sum(|association| association.cur_cores),
-            held: all().map(|association| association.held_jobs.len()).sum(),
-            by_limit,
+            held_jobs: has_data.then(|| all().map(|association| association.held_jobs.len()).sum()),
+            held_by: has_data.then_some(by_limit),
         }
     }
 }
