@@ -116,8 +116,7 @@ fn format_hours(seconds: f64) -> String {
 /// Returns the problems of the database. Usage older than `stale` seconds is a problem.
 pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec<Finding> {
     let DatabaseFacts { data, pace, counted, unknown } = facts;
-    let mut found = check_users(data);
-    found.extend(check_limits(data));
+    let mut found: Vec<Finding> = check_users(data).into_iter().chain(check_limits(data)).flatten().collect();
     found.extend(check_limit_tables(data));
     found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
         Finding::notice(
@@ -128,7 +127,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
             ),
         )
     }));
-    found.extend(check_weights(data));
+    found.extend(check_weights(data).into_iter().flatten());
     let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0));
     found.extend(
         Finding::action(
@@ -194,7 +193,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
     found
 }
 
-fn check_users(data: &PolicyData) -> Vec<Finding> {
+fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
     let by_user = group_all(data.associations.iter().map(|record| (record.userid, record)));
     let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
     let strays = strays.filter_map(|all| all.first()).map(|record| association_label(record));
@@ -262,12 +261,9 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
         )
         .with_names(disabled.filter_map(|all| all.first()).map(|record| association_label(record))),
     ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
-fn check_limits(data: &PolicyData) -> Vec<Finding> {
+fn check_limits(data: &PolicyData) -> [Option<Finding>; 3] {
     // If `max_running_jobs` is -1, flux-accounting ends all jobs of the association. Its tests show this.
     let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
     let nothing = |record: &&AssociationRecord| {
@@ -304,9 +300,6 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
     let associations = data.associations.iter().filter(nothing).map(association_label);
     let queues = data.queues.iter().filter(nobody).map(|queue| queue.queue.clone());
     [ends_all.with_names(broken), holds_all.with_names(associations), lets_nobody.with_names(queues)]
-        .into_iter()
-        .flatten()
-        .collect()
 }
 
 /// Returns the name of the user, bank or association that a limit applies to. In the data of a push, a user has only
@@ -377,7 +370,7 @@ fn find_factor_ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
         .collect()
 }
 
-fn check_weights(data: &PolicyData) -> Vec<Finding> {
+fn check_weights(data: &PolicyData) -> [Option<Finding>; 5] {
     let ranges = find_factor_ranges(data);
     let widest = ranges.iter().map(|(_, low, high)| high - low).fold(0.0, f64::max);
     let fairshare = data.priority_factors.iter().find(|record| record.factor == "fairshare");
@@ -409,9 +402,6 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
         )
         .create_finding_if(highest > TOP),
     ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 /// Returns the problems of the instance at `now`. Data and usage that are older than `stale` seconds are a problem.
