@@ -39,7 +39,8 @@ sort_keys() { jq -cS . "$1"; }
 for scenario in "$T_DIR"/data/scenarios/${SCENARIO:-*}.json; do
 	name=$(basename "$scenario" .json)
 	test_expect_success "$name: $(jq -r .about "$scenario")" '
-		"$EMBEDDED" run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
+		"$EMBEDDED" run "$scenario" --plugin "$PLUGIN" >$name.trace &&
+		flux python "$T_DIR/scripts/scenario.py" $name.trace >$name.embedded &&
 		play_in_flux $name &&
 		sort_keys $name.embedded >$name.want &&
 		sort_keys $name.real >$name.have &&

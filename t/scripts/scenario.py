@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays a scenario of t/data/scenarios in the running instance, as `fairshare-embedded run` does.
 
-usage: flux python scenario.py SCENARIO EXPECTED STATE OUT
+usage: flux python scenario.py TRACE
+       flux python scenario.py SCENARIO EXPECTED STATE OUT
 
-EXPECTED is the output of the embedded job manager. After each step this program waits until the jobs have the states in
+The first form converts TRACE, the output of the embedded job manager, to EXPECTED. After each step this program waits until the jobs have the states in
 EXPECTED, or for MF_WAIT seconds. STATE keeps names, ids and the next step between calls. A step "restart" ends the call with
 status 3 and writes the document for the load to STATE.conf; the caller restarts the instance and calls again.
 OUT gets lines of the same form as EXPECTED.
@@ -138,9 +139,13 @@ def read_states(handle, ids):
 
 def list_users(ids):
     try:
-        query = mf.query_document()
+        return name_held_jobs(mf.query_document(), ids)
     except OSError:
         return None
+
+
+def name_held_jobs(query, ids):
+    """Returns the users of the query with names instead of job ids."""
     names = {str(jobid): name for name, jobid in ids.items()}
     for user in query["mf_priority_map"]:
         for bank in user["banks"]:
@@ -169,6 +174,24 @@ def is_from_plugin(event):
     if name == "exception" and context["type"] == "mf_priority":
         return [name, {"note": context["note"]}]
     return None
+
+
+def convert(trace):
+    """Prints the trace of the embedded job manager in the form of the output of this program."""
+    with open(trace, encoding="utf-8") as stream:
+        steps = [json.loads(line) for line in stream]
+    events = {}
+    for step in steps:
+        ids, query = step["ids"], step["query"]
+        line = {"step": step["step"], "states": {name: step["states"][str(ids[name])] for name in ids}}
+        line["users"] = query and name_held_jobs(query, ids)
+        if step["answers"][0] is not None:
+            line["refused"] = step["answers"][0]
+        print(json.dumps(line))
+        for jobid, name, context, _ in step["trace"]:
+            events.setdefault(jobid, []).append(is_from_plugin({"name": name, "context": context}))
+    for name in sorted(ids):
+        print(json.dumps({"job": name, "events": list(filter(None, events.get(ids[name], [])))}))
 
 
 def main(scenario, expected, state, out):
@@ -210,4 +233,4 @@ def main(scenario, expected, state, out):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(convert(sys.argv[1]) if len(sys.argv) == 2 else main(*sys.argv[1:]))

@@ -2,14 +2,11 @@
 //! `fairshare-embedded run`: runs a scenario in the embedded job manager and prints the actions of the plugin. A test
 //! runs the same scenario in a real Flux instance and compares the outputs, so that the two do not diverge.
 //!
-//! The output is JSON lines. Each step has `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where
-//! `users` is `mf_priority_map` of the query with the scenario's names of jobs. At the end each accepted job has
-//! `{"job", "events": [..]}` with the events that the plugin caused.
-//!
-//! With `--trace` the command reads the steps from its input instead, one per line, and the steps of the scenario are
-//! empty. Each step has `{"step", "answers": [text or null], "ids": {job: id}, "states": {id: state}, "query", "drift",
-//! "now", "trace": [[id, event, context, time], ..]}`, with all events in the order of handling. At the end of a step with
+//! The output is JSON lines. Each step has `{"step", "answers": [text or null], "ids": {job: id}, "states": {id: state}, "query",
+//! "drift", "now", "trace": [[id, event, context, time], ..]}`, with all events in the order of handling. At the end of a step with
 //! the member `wait`, the virtual time advances by this number of seconds.
+//!
+//! With `--trace` the command reads the steps from its input, one per line, and the steps of the scenario are empty.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +33,7 @@ pub struct ScenarioArgs {
     /// The jobtap plugin, named mf_priority.so
     #[arg(long)]
     plugin: PathBuf,
-    /// Read the steps from the input, and print all events and the whole query document after each step
+    /// Read the steps from the input
     #[arg(long)]
     trace: bool,
     /// Path of a second plugin that the steps `add` and `drop` request to hold and release jobs
@@ -54,7 +51,7 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
     let options = Options {
         owner: OWNER.userid,
         priority_default: false,
-        trace: *trace,
+        trace: true,
         nodes: document.get("nodes").and_then(Value::as_u64).map_or(4, |n| n as usize),
         queues: queues.clone(),
         ..Options::default()
@@ -72,17 +69,7 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
     }
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| file_error(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
-        let rejection =
-            play.perform_step(step).map_err(|error| file_error(&format!("step {index}: {error}")))?;
-        play.host.settle();
-        let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
-        if let (Some(text), Some(line)) = (rejection, line.as_object_mut()) {
-            line.insert("refused".into(), text.into());
-        }
-        println!("{line}");
-    }
-    for (name, &id) in &play.ids {
-        println!("{}", json!({"job": name, "events": play.events(id)}));
+        println!("{}", play.perform_traced_step(index, step));
     }
     match play.host.violations().as_slice() {
         [] => Ok(()),
@@ -116,7 +103,7 @@ fn number(step: &Value, key: &str) -> u64 {
 }
 
 impl Play {
-    /// Performs one step. Returns the line that `--trace` prints for the step.
+    /// Performs one step. Returns the line that is printed for the step.
     fn perform_traced_step(&mut self, index: usize, step: &Value) -> Value {
         self.host.take_recorded_events();
         let answers = match step.get("batch").and_then(Value::as_array) {
@@ -303,52 +290,6 @@ impl Play {
         }
         submission
     }
-
-    fn states(&self) -> Value {
-        let state = |id: u64| self.host.state(id).map_or("INACTIVE", State::name);
-        self.ids.iter().map(|(name, &id)| (name.clone(), json!(state(id)))).collect::<Map<_, _>>().into()
-    }
-
-    /// Returns the users of the query with names instead of job ids, or null while the plugin is not loaded.
-    fn users(&self) -> Value {
-        let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
-        let Ok(mut query) = self.host.query(&basename.unwrap_or_default()) else { return Value::Null };
-        let names: BTreeMap<String, &String> =
-            self.ids.iter().map(|(name, id)| (id.to_string(), name)).collect();
-        let users = query.get_mut("mf_priority_map").map(Value::take).unwrap_or_default();
-        let rename_jobs = |held: &Map<String, Value>| -> Map<String, Value> {
-            let name = |id: &String| names.get(id).map_or_else(|| id.clone(), |name| name.to_string());
-            held.iter().map(|(id, held)| (name(id), held.clone())).collect()
-        };
-        let mut users = users;
-        let banks = users.as_array_mut().into_iter().flatten();
-        for bank in banks.filter_map(|user| user.get_mut("banks")?.as_array_mut()).flatten() {
-            if let Some(held) = bank.get_mut("held_jobs")
-                && let Some(map) = held.as_object()
-            {
-                *held = Value::Object(rename_jobs(map));
-            }
-        }
-        users
-    }
-
-    /// Returns the events that the plugin caused, without time and without events of other plugins.
-    fn events(&self, id: u64) -> Vec<Value> {
-        let log = self.host.job(id, |job| job.eventlog().to_vec()).unwrap_or_default();
-        log.iter().filter_map(plugin_event).collect()
-    }
-}
-
-fn plugin_event(event: &Value) -> Option<Value> {
-    let (name, context) = (text(event, "name")?, event.get("context").cloned().unwrap_or_default());
-    let is_caused_by_plugin = match name {
-        "jobspec-update" | "memo" | "priority" => true,
-        "dependency-add" | "dependency-remove" => text(&context, "description")?.starts_with("max-"),
-        "exception" => text(&context, "type") == Some("mf_priority"),
-        _ => false,
-    };
-    let context = if name == "exception" { json!({"note": context.get("note")}) } else { context };
-    is_caused_by_plugin.then(|| json!([name, context]))
 }
 
 /// Adds default values for keys that the records of `document` lack.
