@@ -47,20 +47,12 @@ pub(crate) fn is_fixed_width_table(line: &str) -> bool {
         || has_columns(&line, ' ', &["Account", "User", "Share"])
 }
 
-/// Indices of the columns.
+/// The columns of a table.
 struct Columns {
-    account: usize,
-    user: usize,
-    shares: (usize, &'static str),
-    usage: Option<usize>,
-    parent: Option<usize>,
-    partition: Option<usize>,
-    cluster: Option<usize>,
-    norm_shares: Option<usize>,
-    norm_usage: Option<usize>,
-    effective: Option<usize>,
-    fairshare: Option<usize>,
-    level_fs: Option<usize>,
+    /// The names, as [`normalize_name`] returns them.
+    names: Vec<String>,
+    /// The name of the column of shares.
+    shares: &'static str,
     /// Number of columns that a row must have.
     number: usize,
     separator: char,
@@ -77,33 +69,36 @@ impl Columns {
     fn parse(header: &str, shares: &'static str) -> Result<Columns, String> {
         let separator = separator(header);
         let names: Vec<String> = header.split(separator).map(normalize_name).collect();
-        let optional = |name: &str| names.iter().position(|column| *column == normalize_name(name));
-        let needed = |name: &str| optional(name).ok_or_else(|| format!("no column {name} in the header"));
         let printed: Vec<&str> = names
             .iter()
             .map(String::as_str)
             .filter(|name| !name.is_empty() && *name != "partition")
             .collect();
-        Ok(Columns {
-            account: needed("Account")?,
-            user: needed("User")?,
-            shares: (needed(shares)?, shares),
-            usage: if shares == "RawShares" { Some(needed("RawUsage")?) } else { None },
-            parent: optional("ParentName").or_else(|| optional("Par Name")),
-            partition: optional("Partition"),
-            cluster: optional("Cluster"),
-            norm_shares: optional("NormShares"),
-            norm_usage: optional("NormUsage"),
-            effective: optional("EffectvUsage"),
-            fairshare: optional("FairShare"),
-            level_fs: optional("LevelFS"),
-            // With `-p` a line ends with a separator, but some editors remove it.
-            number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
-            separator,
-            is_long_formula: printed
-                .strip_prefix(&LONG_FORMULA)
-                .is_some_and(|end| LONG_FORMULA_END.iter().any(|columns| end == columns)),
-        })
+        let is_long_formula = printed
+            .strip_prefix(&LONG_FORMULA)
+            .is_some_and(|end| LONG_FORMULA_END.iter().any(|columns| end == columns));
+        // With `-p` a line ends with a separator, but some editors remove it.
+        let number = names.len() - usize::from(names.last().is_some_and(String::is_empty));
+        let columns = Columns { names, shares, number, separator, is_long_formula };
+        let usage = columns.has_usage().then_some("RawUsage");
+        match ["Account", "User", shares].into_iter().chain(usage).find(|name| columns.find(name).is_none()) {
+            Some(name) => Err(format!("no column {name} in the header")),
+            None => Ok(columns),
+        }
+    }
+
+    /// Returns true for a table of sshare.
+    fn has_usage(&self) -> bool {
+        self.shares == "RawShares"
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|column| column.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the text of a row in the column `name`, or `None` if the table has no such column.
+    fn text<'a>(&self, row: &[&'a str], name: &str) -> Option<&'a str> {
+        row.get(self.find(name)?).copied()
     }
 }
 
@@ -157,17 +152,16 @@ fn read_table(
         rows.push((index + 1, fields));
     }
     let mut sheet = Sheet {
-        has_partitions: columns.partition.is_some(),
+        has_partitions: columns.find("Partition").is_some(),
         is_formula: columns.is_long_formula,
-        from_sacctmgr: shares_column != "RawShares",
+        from_sacctmgr: !columns.has_usage(),
         ..Sheet::default()
     };
-    let indents =
-        Indents::measure(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
+    let indents = Indents::measure(rows.iter().filter_map(|(_, fields)| columns.text(fields, "Account")));
     let mut position = ReaderPosition { indents, ..ReaderPosition::default() };
     for (line, fields) in rows {
         let fail = |text: String| format!("line {line}: {text}");
-        let cluster = columns.cluster.and_then(|at| fields.get(at)).map_or("", |field| field.trim());
+        let cluster = columns.text(&fields, "Cluster").map_or("", str::trim);
         if !clusters.contains(&cluster) && !cluster.is_empty() {
             clusters.push(cluster);
             if clusters.len() > 1 {
@@ -236,33 +230,32 @@ fn add_row<'a>(
     sheet: &mut Sheet,
     position: &mut ReaderPosition<'a>,
 ) -> Result<(), String> {
-    let field = |at: usize| fields.get(at).copied().unwrap_or("");
-    let number = |column: Option<usize>, name: &str| match column.map_or("", |at| field(at).trim()) {
+    let text = |name: &str| columns.text(fields, name).map(str::trim);
+    let number = |name: &str| match text(name).unwrap_or_default() {
         "" => Ok(None),
         text => match text.parse::<f64>() {
             Ok(number) => Ok(Some(number).filter(|number| !number.is_nan())),
             Err(_) => Err(format!("{name} is \"{text}\", expected a number")),
         },
     };
-    let indented = field(columns.account);
+    let indented = columns.text(fields, "Account").unwrap_or_default();
     let name = indented.trim();
-    let parent_name = columns.parent.map(|at| field(at).trim());
+    let parent_name = text("ParentName").or_else(|| text("ParName"));
     let depth = match (position.indents.depth(indented), parent_name) {
         (Some(depth), _) => depth,
         (None, Some(_)) => 0,
         (None, None) => return Err(format!("account \"{name}\": {SPACES}")),
     };
-    let shares = parse_shares(columns.shares.1, field(columns.shares.0).trim())?;
-    let usage: Option<f64> = number(columns.usage, "RawUsage")?;
-    let usage = usage.or(columns.usage.map(|_| 0.0));
+    let shares = parse_shares(columns.shares, text(columns.shares).unwrap_or_default())?;
+    let usage = if columns.has_usage() { number("RawUsage")?.or(Some(0.0)) } else { None };
     let printed = Printed {
-        norm_shares: number(columns.norm_shares, "NormShares")?,
-        norm_usage: number(columns.norm_usage, "NormUsage")?,
-        effective: number(columns.effective, "EffectvUsage")?,
-        fairshare: number(columns.fairshare, "FairShare")?,
-        level_fs: number(columns.level_fs, "LevelFS")?,
+        norm_shares: number("NormShares")?,
+        norm_usage: number("NormUsage")?,
+        effective: number("EffectvUsage")?,
+        fairshare: number("FairShare")?,
+        level_fs: number("LevelFS")?,
     };
-    let user = field(columns.user).trim();
+    let user = text("User").unwrap_or_default();
     if user.is_empty() {
         let parent = match parent_name {
             Some(parent) => find_named_parent(name, parent, position)?,
@@ -296,7 +289,7 @@ fn add_row<'a>(
             format!("user \"{user}\": expected account \"{name}\" directly above this user")
         });
     };
-    let partition = columns.partition.map_or("", |at| field(at).trim()).to_owned();
+    let partition = text("Partition").unwrap_or_default().to_owned();
     sheet.users.push(User { name: user.to_owned(), account, partition, shares, usage, printed });
     Ok(())
 }
