@@ -2,6 +2,7 @@
 //! Reads JSON documents: detects the kind of a document, and reads flux-fairshare's plain tree and flux-accounting's
 //! site document.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde::{Deserialize, de};
@@ -37,33 +38,27 @@ struct Association {
     active: Raw,
 }
 
-/// The top-level keys of a document. Values are skipped.
-#[derive(Deserialize)]
-struct Keys {
-    shares: Option<de::IgnoredAny>,
-    banks: Option<de::IgnoredAny>,
-    jobs: Option<de::IgnoredAny>,
-    meta: Option<de::IgnoredAny>,
-    associations: Option<de::IgnoredAny>,
-    priority_factors: Option<de::IgnoredAny>,
-    queues: Option<de::IgnoredAny>,
-    config: Option<de::IgnoredAny>,
+/// Returns the top-level keys of a document whose values are not null.
+fn read_keys(text: &str) -> serde_json::Result<HashSet<String>> {
+    let keys: HashMap<String, Option<de::IgnoredAny>> = serde_json::from_str(text)?;
+    Ok(keys.into_iter().filter_map(|(key, value)| value.map(|_| key)).collect())
 }
 
 /// Detects the format of a JSON document. Returns `None` if the document contains no tree.
 pub(super) fn detect_format(text: &str) -> Option<Format> {
-    let Ok(keys) = serde_json::from_str::<Keys>(text) else {
+    let Ok(keys) = read_keys(text) else {
         // The text has a syntax error, so this code guesses the format. The reader of this format then reports the
         // position of the error. In the output of sshare, "shares" is the first key.
         let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
         let of_sshare = start.starts_with("\"shares\"");
         return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
     };
-    if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {
+    let has = |key: &str| keys.contains(key);
+    if has("priority_factors") || (has("queues") && has("config")) {
         Some(Format::ExportJson)
-    } else if keys.shares.is_some() && keys.banks.is_none() {
+    } else if has("shares") && !has("banks") {
         Some(Format::SshareJson)
-    } else if keys.banks.is_some() || (keys.associations.is_some() && keys.meta.is_none()) {
+    } else if has("banks") || (has("associations") && !has("meta")) {
         Some(Format::Tree)
     } else {
         None
@@ -72,10 +67,10 @@ pub(super) fn detect_format(text: &str) -> Option<Format> {
 
 /// Returns a hint about a JSON document that contains no tree, or `None` if `text` is not a JSON object.
 pub(super) fn describe_content(text: &str) -> Option<&'static str> {
-    let keys: Keys = serde_json::from_str(text).ok()?;
-    Some(if keys.jobs.is_some() {
+    let keys = read_keys(text).ok()?;
+    Some(if keys.contains("jobs") {
         "looks like a list of jobs: \"sshare -a --json\" prints the tree"
-    } else if keys.associations.is_some() {
+    } else if keys.contains("associations") {
         "looks like sacctmgr's JSON: \"sshare -a --json\" prints shares and usages, \"sacctmgr show assoc tree -P\" shares"
     } else {
         "JSON of an unknown kind: expected a document with banks and associations, or the output of sshare or flux account"
