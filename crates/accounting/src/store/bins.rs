@@ -86,7 +86,7 @@ impl Snapshot<'_> {
             Bins { by_account: vec![Vec::new(); ledger.accounts.len()], removed: Vec::new(), columns };
         let mut finder = AccountFinder::new(ledger);
         if columns > 0 {
-            let (_, select) = self.select_with_row_numbers("job_usage_factor_table", &KEY)?;
+            let select = self.select_with_row_numbers("job_usage_factor_table", &KEY)?;
             let names: Vec<String> =
                 (0..columns).map(|period| format!(", usage_factor_period_{period}")).collect();
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
@@ -105,10 +105,8 @@ impl Snapshot<'_> {
             })?;
             return Ok(bins);
         }
-        let (_, select) = self.select_with_row_numbers("job_usage_per_association_table", &BIN)?;
-        let columns = ["username", "userid", "bank", "period", "value"];
         let mut removed: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
-        self.visit_rows(&select, "job_usage_per_association_table", &columns, |cells| {
+        self.visit_numbered_rows("job_usage_per_association_table", &BIN, |cells| {
             let (user, bank) = (cells.text(0)?, cells.text(2)?);
             let stored = || -> Result<StoredBin, String> {
                 let value = cells.number_if_any(4).unwrap_or(0.0);

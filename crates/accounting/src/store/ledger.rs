@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::schema::{Column, Table};
+use super::schema::Column;
 use super::values::{QueryRow, edit_config};
 use super::{Reason, Snapshot, StoreResult};
 use fairshare::accrual::MAX_WEIGHT;
@@ -241,27 +241,20 @@ impl Snapshot<'_> {
         usage: fn(&QueryRow<'_, '_>, usize) -> Result<f64, String>,
     ) -> StoreResult<Ledger> {
         let mut ledger = Ledger::default();
-        let (table, select) = self.select_with_row_numbers("bank_table", &BANK)?;
         let mut parents = Vec::new();
-        self.visit_rows(
-            &select,
-            "bank_table",
-            &["bank", "parent_bank", "job_usage", "ignore_older_than"],
-            |cells| {
-                let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
-                ledger.banks.push(BankWithUsage {
-                    row: Some(cells.integer(4)?),
-                    name: cells.text(0)?.to_owned(),
-                    parent: None,
-                    is_root: parent.is_none(),
-                    usage: usage(cells, 2)?,
-                    ignore_older_than: cells.number_if_any(3),
-                });
-                parents.push(parent.map(str::to_owned));
-                Ok(())
-            },
-        )?;
-        drop(table);
+        self.visit_numbered_rows("bank_table", &BANK, |cells| {
+            let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
+            ledger.banks.push(BankWithUsage {
+                row: Some(cells.integer(4)?),
+                name: cells.text(0)?.to_owned(),
+                parent: None,
+                is_root: parent.is_none(),
+                usage: usage(cells, 2)?,
+                ignore_older_than: cells.number_if_any(3),
+            });
+            parents.push(parent.map(str::to_owned));
+            Ok(())
+        })?;
         let mut names: HashMap<String, usize> = HashMap::new();
         for (at, bank) in ledger.banks.iter().enumerate() {
             names.entry(bank.name.clone()).or_insert(at);
@@ -269,10 +262,8 @@ impl Snapshot<'_> {
         for (bank, parent) in ledger.banks.iter_mut().zip(&parents) {
             bank.parent = parent.as_ref().and_then(|parent| names.get(parent)).copied();
         }
-        let (_, select) = self.select_with_row_numbers("association_table", &ASSOCIATION)?;
-        let columns = ["username", "userid", "bank", "default_bank", "job_usage"];
         let Ledger { accounts, banks } = &mut ledger;
-        self.visit_rows(&select, "association_table", &columns, |cells| {
+        self.visit_numbered_rows("association_table", &ASSOCIATION, |cells| {
             let name = cells.text(2)?;
             let bank = match names.get(name) {
                 Some(bank) => *bank,
@@ -296,11 +287,9 @@ impl Snapshot<'_> {
             }
             Ok(())
         })?;
-        let (_, select) = self.select_with_row_numbers("job_usage_factor_table", &FACTOR)?;
-        let columns = ["username", "userid", "bank", "last_job_timestamp"];
         let mut finder = AccountFinder::new(&ledger);
         let mut found = Vec::with_capacity(ledger.accounts.len());
-        self.visit_rows(&select, "job_usage_factor_table", &columns, |cells| {
+        self.visit_numbered_rows("job_usage_factor_table", &FACTOR, |cells| {
             if let Some(at) = finder.find(cells.text(0)?, cells.text(2)?) {
                 let userid = cells.user_id(1);
                 found.push((at, Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) }));
@@ -341,20 +330,32 @@ impl Snapshot<'_> {
         Ok(former)
     }
 
-    /// Returns a table, and an SQL query that selects `columns` and the row number. The rows are sorted by row
-    /// number. Fails if the table has no row numbers.
+    /// Calls `each` with `columns` and the row number of each row of a table, in the order of row numbers.
+    pub(super) fn visit_numbered_rows(
+        &self,
+        name: &'static str,
+        columns: &[Column],
+        each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), String>,
+    ) -> StoreResult<()> {
+        let select = self.select_with_row_numbers(name, columns)?;
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        self.visit_rows(&select, name, &names, each)
+    }
+
+    /// Returns an SQL query that selects `columns` and the row number. The rows are sorted by row number. Fails if the
+    /// table has no row numbers.
     pub(super) fn select_with_row_numbers(
         &self,
         name: &'static str,
         columns: &[Column],
-    ) -> StoreResult<(Table, String)> {
+    ) -> StoreResult<String> {
         let mut faults = Vec::new();
-        let Some((table, select)) = self.select_columns(name, columns, &mut faults)? else {
+        let Some((_, select)) = self.select_columns(name, columns, &mut faults)? else {
             return Err(self.schema_error(&faults.join("; ")));
         };
         let number = self.row_number(name)?;
         let select = select.replacen(" FROM", &format!(", {number} FROM"), 1);
-        Ok((table, format!("{select} ORDER BY {number}")))
+        Ok(format!("{select} ORDER BY {number}"))
     }
 
     /// Returns the name of the column that contains the row number, such as `rowid`. Fails if the table has no row
