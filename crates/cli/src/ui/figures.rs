@@ -288,9 +288,27 @@ pub(crate) fn zone_name(instant: f64, zone: &TimeZone) -> String {
     to_zoned(instant, zone).map_or(String::new(), |when| when.strftime(" %Z").to_string())
 }
 
+/// Formats seconds with about three digits and a unit.
+pub(crate) fn span(seconds: f64) -> String {
+    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
+    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));
+    let many = seconds / size;
+    if many >= 100.0 || many == 0.0 {
+        format!("{} {unit}", number(format!("{many:.0}")))
+    } else {
+        format!("{many:.1} {unit}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_that_suits_its_size() {
+        let spans = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(span);
+        assert_eq!(spans, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
+    }
 
     #[test]
     fn an_exact_duration_has_all_units_that_are_not_zero() {

@@ -71,6 +71,8 @@ pub(crate) enum Style {
     /// A time: a local time in tables, seconds since the epoch in the other formats. JSON has the time by RFC 3339 too.
     Time,
     Count,
+    /// A limit on a count. A table shows nothing if it is unlimited.
+    Limit,
     /// A number of shares, or `parent`.
     Shares,
     /// A number that identifies something, without commas.
@@ -81,6 +83,10 @@ pub(crate) enum Style {
     Quotient,
     /// One decimal.
     Mean,
+    /// This number of decimals; none from 1,000 on.
+    Decimals(usize),
+    /// A length of time in seconds, with about three digits and a unit.
+    Span,
     /// A fraction from 0 to 1, shown as a percentage.
     Percent,
     /// The ratio that siblings are compared by: six decimals, or "unused" if it is infinite.

@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use anstyle::Style as Paint;
 use jiff::tz::TimeZone;
 
-use super::figures::{format_moment, hours, number, percent, ratio, term};
+use super::figures::{format_moment, hours, number, percent, ratio, span, term};
 use super::printable::{cut, printable, width};
 use super::progress::Progress;
 use super::screen::{BAD, BOLD, FAINT, GOOD, Screen};
 use crate::ui::rows::{Cell, Column, Look, Rows, Style};
+use fairshare_protocol::records::UNLIMITED;
 
 /// Prints tables on a screen.
 pub(crate) struct Table<'a> {
@@ -270,6 +271,7 @@ impl<'a> Table<'a> {
         let mut paint = Paint::new();
         let text = match (cell, style) {
             (Cell::None, _) => return (0, false),
+            (Cell::Count(limit), Style::Limit) if limit >= UNLIMITED.cast_unsigned() => return (0, false),
             (Cell::Text(text), _) => self.format_name(&text),
             (Cell::Node { depth, bank, name }, _) => {
                 let paint = if bank { BOLD } else { paint };
@@ -290,6 +292,9 @@ impl<'a> Table<'a> {
             (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
             (Cell::Number(number), Style::Usage(unit)) => unit.column(number),
             (Cell::Number(number), Style::Mean) => format!("{number:.1}"),
+            (Cell::Number(large), Style::Decimals(_)) if large >= 1000.0 => number(format!("{large:.0}")),
+            (Cell::Number(number), Style::Decimals(decimals)) => format!("{number:.decimals$}"),
+            (Cell::Number(seconds), Style::Span) => span(seconds),
             (Cell::Number(number), Style::Percent) => percent(number),
             (Cell::Number(number), Style::Term) => term(number),
             (Cell::Number(seconds), Style::Time) => {

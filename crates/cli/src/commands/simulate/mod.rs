@@ -26,6 +26,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, site_resources};
 use crate::replaced;
 use crate::site::input::{Input, Rules};
+use crate::ui::figures::span;
 use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
 use crate::ui::printable::count;
@@ -174,7 +175,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         if cluster_of_instance { ", as the Flux instance has" } else { "" }
     )];
     if let Some(Means { between, run, cores }) = means {
-        let (between, run) = (print::format_span(between), print::format_span(run));
+        let (between, run) = (span(between), span(run));
         before.push(format!("On average a job came every {between} and ran {run} on {cores:.1} cores."));
     }
     if skipped > 0 {

@@ -10,11 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::html::page::Page;
 use crate::html::simulate;
-use crate::ui::figures::number;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
-use fairshare_simulate::{Distribution, Group, Measures};
+use crate::ui::rows::{Cell, Look, Rows, Style, ValueColumn, value_column};
+use fairshare_simulate::{Group, Measures};
 
 /// Returns the columns that a table leaves out if it is too wide, the first ones first.
 fn give_up() -> Vec<&'static str> {
@@ -83,140 +82,102 @@ pub(super) struct ScenarioResult {
     pub(super) measures: Measures,
 }
 
-/// Formats times and ratios for people or for programs.
-#[derive(Clone, Copy)]
-struct Form {
-    people: bool,
+/// A row: a scenario, or a group of its jobs.
+pub(in crate::commands) struct Row<'a> {
+    scenario: &'a str,
+    measures: &'a Measures,
+    /// The jobs of the row.
+    jobs: &'a Group,
+    by: &'static str,
+    group: String,
+    promised: Option<f64>,
+    delivered: Option<f64>,
 }
 
-impl Form {
-    fn time_cell(self, seconds: f64) -> Cell {
-        if self.people { Cell::Text(format_span(seconds)) } else { Cell::Number(seconds) }
+impl<'a> Row<'a> {
+    /// Returns the row of a scenario.
+    fn of_scenario(result: &'a ScenarioResult) -> Row<'a> {
+        let (scenario, measures) = (result.name.as_str(), &result.measures);
+        let (by, group, promised, delivered) = ("", String::new(), None, None);
+        Row { scenario, measures, jobs: &measures.all, by, group, promised, delivered }
     }
 
-    fn make_distribution_cells(self, spread: &Distribution) -> [Cell; 4] {
-        [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time_cell(seconds))
-    }
-
-    fn ratio_cell(self, ratio: f64) -> Cell {
-        match self.people {
-            true if ratio >= 1000.0 => Cell::Text(number(format!("{ratio:.0}"))),
-            true => Cell::Text(format!("{ratio:.2}")),
-            false => Cell::Number(ratio),
-        }
-    }
-
-    fn make_table_cells_of_group(self, group: &Group) -> impl Iterator<Item = Cell> {
-        let Distribution { mean, p50, p95, p99 } = group.slowdown;
-        let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio_cell(ratio));
-        self.make_distribution_cells(&group.wait).into_iter().chain(slowdown)
-    }
-
-    fn scenario_cells(self, result: &ScenarioResult) -> Vec<Cell> {
-        let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } =
-            &result.measures;
-        let mut row = vec![
-            Cell::Text(result.name.clone()),
-            Cell::Count(all.jobs as u64),
-            Cell::Count(*rejected as u64),
-            Cell::Count(*never as u64),
-        ];
-        row.extend(self.make_table_cells_of_group(all));
-        row.push(Cell::Number(*utilisation));
-        row.push(jain.map_or(Cell::None, |jain| {
-            if self.people { Cell::Text(format!("{jain:.3}")) } else { Cell::Number(jain) }
-        }));
-        row.extend([self.time_cell(*behind), self.time_cell(*makespan), Cell::Count(*refreshes)]);
-        row
-    }
-
-    fn group_rows(self, result: &ScenarioResult, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
-        let banks = result.measures.banks.iter().map(|(bank, (group, share))| {
-            ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
+    /// Returns the rows of groups.
+    fn of_groups(result: &'a ScenarioResult, by: Option<GroupBy>) -> impl Iterator<Item = Row<'a>> {
+        let banks = result.measures.banks.iter().map(|(bank, (jobs, share))| Row {
+            jobs,
+            by: "bank",
+            group: bank.to_string(),
+            promised: Some(share.promised),
+            delivered: share.delivered,
+            ..Row::of_scenario(result)
         });
-        let sizes = result.measures.sizes.iter().map(|(most, group)| {
-            let name =
+        let sizes = result.measures.sizes.iter().map(|(most, jobs)| {
+            let group =
                 if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
-            ("size", name, group, None, None)
+            Row { jobs, by: "size", group, ..Row::of_scenario(result) }
         });
-        let wanted = |kind: &str| by.is_none_or(|by| by.as_ref() == kind);
-        let rows = banks.chain(sizes).filter(|(kind, ..)| wanted(kind));
-        rows.map(|(kind, name, group, promised, delivered)| {
-            let mut row = vec![Cell::Text(result.name.clone())];
-            row.extend(by.is_none().then(|| Cell::Text(kind.to_owned())));
-            row.extend([Cell::Text(name), Cell::Count(group.jobs as u64), promised.into(), delivered.into()]);
-            row.extend(self.make_table_cells_of_group(group));
-            row
-        })
-        .collect()
+        banks.chain(sizes).filter(move |row| by.is_none_or(|by| by.as_ref() == row.by))
     }
 }
 
-/// Columns of waits and slowdowns.
-fn make_spread_columns() -> [Column<'static>; 8] {
+/// Returns the columns of waits and slowdowns.
+fn make_spread_columns<'a>() -> [ValueColumn<'static, Row<'a>>; 8] {
+    let (span, ratio) = (Style::Span, Style::Decimals(2));
     [
-        column("wait_mean", "Wait", Style::Signed),
-        column("wait_p50", "50 %", Style::Signed),
-        column("wait_p95", "95 %", Style::Signed),
-        column("wait_p99", "99 %", Style::Signed),
-        column("slowdown_mean", "Slowdown", Style::Signed),
-        column("slowdown_p50", "50 %", Style::Signed),
-        column("slowdown_p95", "95 %", Style::Signed),
-        column("slowdown_p99", "99 %", Style::Signed),
+        value_column("wait_mean", "Wait", span, |row| row.jobs.wait.mean.into()),
+        value_column("wait_p50", "50 %", span, |row| row.jobs.wait.p50.into()),
+        value_column("wait_p95", "95 %", span, |row| row.jobs.wait.p95.into()),
+        value_column("wait_p99", "99 %", span, |row| row.jobs.wait.p99.into()),
+        value_column("slowdown_mean", "Slowdown", ratio, |row| row.jobs.slowdown.mean.into()),
+        value_column("slowdown_p50", "50 %", ratio, |row| row.jobs.slowdown.p50.into()),
+        value_column("slowdown_p95", "95 %", ratio, |row| row.jobs.slowdown.p95.into()),
+        value_column("slowdown_p99", "99 %", ratio, |row| row.jobs.slowdown.p99.into()),
     ]
 }
 
-pub(in crate::commands) fn list_columns_of_scenario_table() -> Vec<Column<'static>> {
-    let mut columns = vec![
-        column("scenario", "Scenario", Style::Text),
-        column("jobs", "Jobs", Style::Count),
-        column("rejected", "Rejected", Style::Count),
-        column("never", "Never ran", Style::Count),
+pub(in crate::commands) fn list_columns_of_scenario_table<'a>() -> Vec<ValueColumn<'static, Row<'a>>> {
+    let of_jobs: [ValueColumn<'static, Row<'a>>; 4] = [
+        value_column("scenario", "Scenario", Style::Text, |row| row.scenario.into()),
+        value_column("jobs", "Jobs", Style::Count, |row| Cell::Count(row.jobs.jobs as u64)),
+        value_column("rejected", "Rejected", Style::Count, |row| Cell::Count(row.measures.rejected as u64)),
+        value_column("never", "Never ran", Style::Count, |row| Cell::Count(row.measures.never as u64)),
     ];
-    columns.extend(make_spread_columns());
-    columns.extend([
-        column("utilisation", "Used", Style::Percent),
-        column("jain", "Jain", Style::Signed),
-        column("behind", "Behind", Style::Signed),
-        column("makespan", "Makespan", Style::Signed),
-        column("refreshes", "Refreshes", Style::Count),
-    ]);
-    columns
+    let of_cluster: [ValueColumn<'static, Row<'a>>; 5] = [
+        value_column("utilisation", "Used", Style::Percent, |row| row.measures.utilisation.into()),
+        value_column("jain", "Jain", Style::Decimals(3), |row| row.measures.jain.into()),
+        value_column("behind", "Behind", Style::Span, |row| row.measures.behind.into()),
+        value_column("makespan", "Makespan", Style::Span, |row| row.measures.makespan.into()),
+        value_column("refreshes", "Refreshes", Style::Count, |row| Cell::Count(row.measures.refreshes)),
+    ];
+    of_jobs.into_iter().chain(make_spread_columns()).chain(of_cluster).collect()
 }
 
-pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
-    let mut columns = vec![column("scenario", "Scenario", Style::Text)];
-    columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
+pub(in crate::commands) fn group_columns<'a>(by: Option<GroupBy>) -> Vec<ValueColumn<'static, Row<'a>>> {
     let title = if let Some(GroupBy::Size) = by { "Size" } else { "Bank" };
-    columns.extend([
-        column("group", title, Style::Text),
-        column("jobs", "Jobs", Style::Count),
-        column("promised", "Promised", Style::Percent),
-        column("delivered", "Delivered", Style::Percent),
-    ]);
-    columns.extend(make_spread_columns());
-    columns
+    let columns: [ValueColumn<'static, Row<'a>>; 6] = [
+        value_column("scenario", "Scenario", Style::Text, |row| row.scenario.into()),
+        value_column("by", "By", Style::Text, |row| row.by.into()),
+        value_column("group", title, Style::Text, |row| row.group.as_str().into()),
+        value_column("jobs", "Jobs", Style::Count, |row| Cell::Count(row.jobs.jobs as u64)),
+        value_column("promised", "Promised", Style::Percent, |row| row.promised.into()),
+        value_column("delivered", "Delivered", Style::Percent, |row| row.delivered.into()),
+    ];
+    let columns = columns.into_iter().filter(|one| by.is_none() || one.column.key != "by");
+    columns.chain(make_spread_columns()).collect()
 }
 
 /// Returns the report. It has a row for each scenario, and a row for each group of jobs. If `by` is `None`, jobs are grouped by
-/// bank and by size. If `people` is false, numbers have full precision.
+/// bank and by size.
 fn build_report<'a>(
     results: &'a [ScenarioResult],
     facts: &SimulationJsonFields,
     by: Option<GroupBy>,
-    people: bool,
 ) -> std::io::Result<Report<'a>> {
-    let form = Form { people };
-    let rows = Rows {
-        key: "scenarios",
-        columns: list_columns_of_scenario_table(),
-        rows: Box::new(results.iter().map(move |result| form.scenario_cells(result))),
-    };
-    let groups = Rows {
-        key: "groups",
-        columns: group_columns(by),
-        rows: Box::new(results.iter().flat_map(move |result| form.group_rows(result, by))),
-    };
+    let scenarios = results.iter().map(Row::of_scenario);
+    let rows = Rows::new("scenarios", list_columns_of_scenario_table(), scenarios);
+    let groups = results.iter().flat_map(move |result| Row::of_groups(result, by));
+    let groups = Rows::new("groups", group_columns(by), groups);
     Ok(Report { facts: Facts::new(facts)?, rows, more: Some(groups), ..Report::default() })
 }
 
@@ -225,7 +186,7 @@ pub(super) fn build_document(
     results: &[ScenarioResult],
     facts: &SimulationJsonFields,
 ) -> std::io::Result<Vec<u8>> {
-    build_report(results, facts, None, false)?.into_json()
+    build_report(results, facts, None)?.into_json()
 }
 
 pub(super) fn print(
@@ -236,13 +197,13 @@ pub(super) fn print(
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
-    let people = output.is_table();
-    let shown = by.or((people).then_some(GroupBy::Bank)).filter(|_| !output.json);
-    let mut report = Report { before, ..build_report(results, facts, shown, people)? };
-    if !people && !output.json && by.is_some() {
+    let is_table = output.is_table();
+    let shown = by.or(is_table.then_some(GroupBy::Bank)).filter(|_| !output.json);
+    let mut report = Report { before, ..build_report(results, facts, shown)? };
+    if !is_table && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);
     }
-    if people {
+    if is_table {
         report.notes = vec![
             "Wait and slowdown: mean, and 50th, 95th and 99th percentiles. Jain: how evenly banks got their promised shares; \
              1 is best. Behind: the longest time for which later jobs of the same size overtook a job."
@@ -250,18 +211,6 @@ pub(super) fn print(
         ];
     }
     output.print_as(report, Look { give_up: &give_up(), ..Look::WHOLE }, progress)
-}
-
-/// Formats seconds with about three digits and a unit.
-pub(super) fn format_span(seconds: f64) -> String {
-    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
-    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));
-    let many = seconds / size;
-    if many >= 100.0 || many == 0.0 {
-        format!("{} {unit}", number(format!("{many:.0}")))
-    } else {
-        format!("{many:.1} {unit}")
-    }
 }
 
 /// The data of the page.
@@ -286,13 +235,4 @@ pub(super) fn build_html(
     let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
     let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
     Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_time_has_a_unit_that_suits_its_size() {
-        let spans = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::format_span);
-        assert_eq!(spans, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
-    }
 }

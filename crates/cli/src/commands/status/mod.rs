@@ -19,12 +19,12 @@ use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Look, Rows, Style, ValueColumn, value_column};
 use crate::ui::words::{Words, format_user_or_id, userid};
 use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
-use fairshare_engine::ids::{Limit, UserId, f58};
+use fairshare_engine::ids::{UserId, f58};
 use fairshare_engine::limits::RULES;
 use fairshare_engine::standing::TreePage;
 
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
         print_summary(args, &state, &counts, &around, check.as_ref())?;
     } else {
-        print(args, &state, &counts, &around, check.as_ref(), &selected)?;
+        print(args, &state, &counts, &around, check.as_ref(), selected)?;
     }
     let is_faulty = check.is_some_and(|check| check.overruled.is_some() || !check.drift.is_empty());
     Ok(if is_faulty || !around.others.is_empty() { Answer::No } else { Answer::Yes })
@@ -267,10 +267,7 @@ fn print_summary(
 }
 
 /// Returns the selected associations. The error names a user or bank that does not exist.
-fn select_associations<'a>(
-    args: &Args,
-    state: &'a Snapshot,
-) -> Result<Vec<(UserId, &'a AssociationSnapshot)>, String> {
+fn select_associations<'a>(args: &Args, state: &'a Snapshot) -> Result<Vec<SelectedAssociation<'a>>, String> {
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(Vec::new());
     }
@@ -299,23 +296,32 @@ fn select_associations<'a>(
     Ok(selected)
 }
 
-/// The columns of the selected associations.
-pub(super) const COLUMNS: [Column<'static>; 14] = [
-    column("user", "User", Style::Text),
-    column("userid", "UserId", Style::Id),
-    column("bank", "Bank", Style::Text),
-    column("fairshare", "FairShare", Style::Fraction),
-    column("running_jobs", "Running", Style::Count),
-    column("max_running_jobs", "of", Style::Count),
-    column("active_jobs", "Active", Style::Count),
-    column("max_active_jobs", "of", Style::Count),
-    column("nodes", "Nodes", Style::Count),
-    column("max_nodes", "of", Style::Count),
-    column("cores", "Cores", Style::Count),
-    column("max_cores", "of", Style::Count),
-    column("held_jobs", "Held", Style::Count),
-    column("active", "May run", Style::Flag),
-];
+/// An association, and its user.
+pub(super) type SelectedAssociation<'a> = (UserId, &'a AssociationSnapshot);
+
+/// Returns the columns of the selected associations.
+pub(super) fn columns<'a>() -> [ValueColumn<'static, SelectedAssociation<'a>>; 14] {
+    [
+        value_column("user", "User", Style::Text, |(user, _)| format_user_or_id(user.0).into()),
+        value_column("userid", "UserId", Style::Id, |(user, _)| Cell::Count(user.0.into())),
+        value_column("bank", "Bank", Style::Text, |(_, it)| it.bank_name.as_str().into()),
+        value_column("fairshare", "FairShare", Style::Fraction, |(_, it)| it.fairshare.into()),
+        value_column("running_jobs", "Running", Style::Count, |(_, it)| count_cell(it.cur_run_jobs)),
+        value_column("max_running_jobs", "of", Style::Limit, |(_, it)| count_cell(it.max_run_jobs.0)),
+        value_column("active_jobs", "Active", Style::Count, |(_, it)| count_cell(it.cur_active_jobs)),
+        value_column("max_active_jobs", "of", Style::Limit, |(_, it)| count_cell(it.max_active_jobs.0)),
+        value_column("nodes", "Nodes", Style::Count, |(_, it)| count_cell(it.cur_nodes)),
+        value_column("max_nodes", "of", Style::Limit, |(_, it)| count_cell(it.max_nodes.0)),
+        value_column("cores", "Cores", Style::Count, |(_, it)| count_cell(it.cur_cores)),
+        value_column("max_cores", "of", Style::Limit, |(_, it)| count_cell(it.max_cores.0)),
+        value_column("held_jobs", "Held", Style::Count, |(_, it)| Cell::Count(it.held_jobs.len() as u64)),
+        value_column("active", "May run", Style::Flag, |(_, it)| Cell::Flag(it.active != 0)),
+    ]
+}
+
+fn count_cell(number: i64) -> Cell {
+    u64::try_from(number).map_or(Cell::None, Cell::Count)
+}
 
 /// The JSON document of `status`, except the list of associations.
 #[derive(Serialize)]
@@ -377,32 +383,8 @@ fn print(
     counts: &Counts,
     around: &StatusContext,
     check: Option<&Check>,
-    selected: &[(UserId, &AssociationSnapshot)],
+    selected: Vec<SelectedAssociation<'_>>,
 ) -> std::io::Result<()> {
-    let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
-    // In a table, the cell of an unset limit is empty. All other formats show the plugin's value.
-    let limit = |limit: Limit| {
-        let hidden = args.output.is_table() && limit.is_unlimited();
-        if hidden { Cell::None } else { counted(limit.0) }
-    };
-    let rows = selected.iter().map(|(user, association)| {
-        vec![
-            Cell::Text(format_user_or_id(user.0)),
-            Cell::Count(user.0.into()),
-            Cell::Text(association.bank_name.to_string()),
-            Cell::Number(association.fairshare),
-            counted(association.cur_run_jobs),
-            limit(association.max_run_jobs),
-            counted(association.cur_active_jobs),
-            limit(association.max_active_jobs),
-            counted(association.cur_nodes),
-            limit(association.max_nodes),
-            counted(association.cur_cores),
-            limit(association.max_cores),
-            Cell::Count(association.held_jobs.len() as u64),
-            Cell::Flag(association.active != 0),
-        ]
-    });
     let age = get_time_of_plugin_data(state).map(|updated| (around.now - updated).max(0.0));
     let facts = StatusJsonFields {
         plugin: PluginJsonFields { name: &state.name, path: &state.path, version: state.version.as_deref() },
@@ -427,7 +409,7 @@ fn print(
             drift: &check.drift,
         }),
     };
-    let rows = Rows { key: "selected", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
+    let rows = Rows::new("selected", columns(), selected);
     let report = Report { facts: Facts::new(&facts)?, rows, ..Report::default() };
     args.output.print_as(report, Look::WHOLE, Progress::none())
 }

@@ -78,7 +78,7 @@ fn value_schema(column: &Column<'_>, about: &str) -> Value {
         Style::Text => json!({"type": ["string", "null"]}),
         Style::Flag => json!({"type": ["boolean", "null"]}),
         Style::Time => json!({"type": ["number", "null"]}),
-        Style::Count | Style::Id | Style::Hours => json!({"type": ["integer", "null"]}),
+        Style::Count | Style::Limit | Style::Id | Style::Hours => json!({"type": ["integer", "null"]}),
         Style::Shares => json!({"anyOf": [{"type": ["integer", "null"]}, {"const": "parent"}]}),
         _ => json!({"anyOf": [{"type": ["number", "null"]}, {"enum": ["inf", "-inf"]}]}),
     };
@@ -304,7 +304,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         (
             "status",
             JsonDocumentForms::new()
-                .report::<status::StatusJsonFields<'_>>(&[("selected", &[titled(status::COLUMNS)])]),
+                .report::<status::StatusJsonFields<'_>>(&[("selected", &[titled(status::columns())])]),
         ),
         ("check", JsonDocumentForms::new().document::<CheckedJob>().and::<check::FluxCheckResult>()),
         (
