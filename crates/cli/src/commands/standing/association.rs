@@ -4,7 +4,7 @@
 use crate::commands::why::job::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
 use crate::ui::figures::{Unit, describe_associations_ahead, duration, hours, number, ordinal};
 use crate::ui::printable::count;
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Rows, Style, ValueColumn, column, value_column};
 use crate::ui::teller::TextPrinter;
 use fairshare_accounting::pipeline::budgets::estimate_budget_end;
 use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitUsage, Sibling, Standings};
@@ -13,6 +13,25 @@ use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitU
 const BAR: usize = 20;
 /// The length of a bar that compares a count with its limit, in cells.
 const LIMIT_BAR: usize = 10;
+
+/// The columns of the table of limits.
+const LIMIT_COLUMNS: [ValueColumn<'static, LimitUsage>; 6] = [
+    value_column("limit", "Limit", Style::Text, |limit| limit_name(limit).into()),
+    value_column("used", "Used", Style::Count, |limit| limit.used.map(Cell::Count).into()),
+    value_column("cap", "of", Style::Count, |limit| limit.cap.map(Cell::Count).into()),
+    value_column("measure", "", Style::Text, |limit| get_limited_resource_name(limit).into()),
+    value_column("reserved", "Reserved", Style::Count, |limit| {
+        get_reserved_amount(limit).map(Cell::Count).into()
+    }),
+    value_column("bar", "", Style::Signed, |limit| {
+        let used = limit.used.map(|used| used + limit.reserved.unwrap_or(0));
+        used.map(|used| draw_limit_bar(used, limit.cap.unwrap_or_default())).into()
+    }),
+];
+
+fn get_reserved_amount(limit: &LimitUsage) -> Option<u64> {
+    limit.reserved.filter(|reserved| *reserved > 0)
+}
 
 impl TextPrinter<'_> {
     /// Prints an association. `caller` is the user id of the caller.
@@ -85,34 +104,9 @@ impl TextPrinter<'_> {
             return self.line("No limit is set.");
         }
         self.heading("Limits:");
-        let rows = set.iter().map(|limit| {
-            let most = limit.cap.unwrap_or_default();
-            vec![
-                Cell::Text(limit_name(limit)),
-                limit.used.map_or(Cell::None, Cell::Count),
-                Cell::Count(most),
-                Cell::Text(get_limited_resource_name(limit).to_owned()),
-                limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
-                limit.used.map_or(Cell::None, |used| {
-                    Cell::Text(draw_limit_bar(used + limit.reserved.unwrap_or(0), most))
-                }),
-            ]
-        });
-        let mut columns = vec![
-            column("limit", "Limit", Style::Text),
-            column("used", "Used", Style::Count),
-            column("cap", "of", Style::Count),
-            column("measure", "", Style::Text),
-            column("reserved", "Reserved", Style::Count),
-            column("bar", "", Style::Signed),
-        ];
-        let has_reserved = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
-        let mut rows: Vec<Vec<Cell>> = rows.collect();
-        if !has_reserved {
-            columns.remove(4);
-            rows.iter_mut().for_each(|row| drop(row.remove(4)));
-        }
-        self.out.table(Rows { key: "limits", columns, rows: Box::new(rows.into_iter()) }, &["bar"]);
+        let has_reserved = set.iter().any(|limit| get_reserved_amount(limit).is_some());
+        let columns = LIMIT_COLUMNS.into_iter().filter(|one| has_reserved || one.column.key != "reserved");
+        self.out.table(Rows::new("limits", columns, set.into_iter().cloned()), &["bar"]);
         if unlimited > 0 {
             let verb = if unlimited == 1 { "is" } else { "are" };
             let limits = count(unlimited, "other limit");
