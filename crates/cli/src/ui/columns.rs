@@ -86,7 +86,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (
         column("served", "Served", Style::Text),
         "below its share, above its share, even, or has no (own) shares",
-        |node| Served::from_detail(&node.detail).map_or(Cell::None, |served| text_cell(served.into())),
+        |node| Served::from_detail(&node.detail).map(<&str>::from).into(),
     ),
     (column("active", "Active", Style::Flag), "whether the association is active, and so ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
@@ -183,29 +183,25 @@ impl Node<'_> {
     }
 }
 
-fn text_cell(text: &str) -> Cell {
-    Cell::Text(text.to_owned())
-}
-
 fn name(node: &Node<'_>) -> Cell {
     Cell::Node { depth: node.depth, bank: node.is_bank(), name: node.name().to_owned() }
 }
 
 fn kind(node: &Node<'_>) -> Cell {
-    text_cell(if node.is_bank() { "bank" } else { "association" })
+    if node.is_bank() { "bank" } else { "association" }.into()
 }
 
 fn bank(node: &Node<'_>) -> Cell {
-    if node.is_bank() { text_cell(node.name()) } else { parent(node) }
+    if node.is_bank() { node.name().into() } else { parent(node) }
 }
 
 fn parent(node: &Node<'_>) -> Cell {
     let tree = node.view.tree;
-    tree.parent(node.node).map_or(Cell::None, |bank| text_cell(tree.name(bank)))
+    tree.parent(node.node).map(|bank| tree.name(bank)).into()
 }
 
 fn user(node: &Node<'_>) -> Cell {
-    if node.is_bank() { Cell::None } else { text_cell(node.name()) }
+    if node.is_bank() { Cell::None } else { node.name().into() }
 }
 
 fn shares(node: &Node<'_>) -> Cell {
