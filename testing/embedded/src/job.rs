@@ -28,8 +28,9 @@ impl Errno {
 }
 
 /// A job state with its number in callbacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[repr(i32)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum State {
     /// Submitted and not yet accepted.
     #[default]
@@ -51,15 +52,7 @@ pub enum State {
 impl State {
     /// Returns Flux's name of the state.
     pub fn name(self) -> &'static str {
-        match self {
-            State::New => "NEW",
-            State::Depend => "DEPEND",
-            State::Priority => "PRIORITY",
-            State::Sched => "SCHED",
-            State::Run => "RUN",
-            State::Cleanup => "CLEANUP",
-            State::Inactive => "INACTIVE",
-        }
+        self.into()
     }
 
     /// Returns the topic of the callback for entering the state.
