@@ -6,7 +6,6 @@ use std::sync::Once;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::installed::load_command;
@@ -196,12 +195,8 @@ pub(crate) fn scheduler_status<T: DeserializeOwned>(flux: &Flux) -> Option<T> {
 
 /// Returns all resources of the instance, or `None` if Flux does not answer or has none.
 pub(crate) fn site_resources(flux: &Flux) -> Option<Resources> {
-    #[derive(Deserialize)]
-    struct Status {
-        all: Box<RawValue>,
-    }
-    let status: Status = scheduler_status(flux)?;
-    resources::count(status.all.get()).filter(|all| all.nodes > 0 && all.cores > 0)
+    let status: Value = scheduler_status(flux)?;
+    resources::count(&status.get("all")?.to_string()).filter(|all| all.nodes > 0 && all.cores > 0)
 }
 
 /// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.

@@ -35,12 +35,6 @@ pub(crate) struct StartFacts {
     pub(crate) free_resources: Option<String>,
 }
 
-/// An answer of job-info.
-#[derive(Deserialize)]
-struct JobspecAnswer {
-    jobspec: String,
-}
-
 /// A job in an answer of job-list.
 #[derive(Deserialize)]
 struct AnnotatedJob {
@@ -59,18 +53,16 @@ impl AnnotatedJob {
 /// Returns the scheduler's estimates of starts, by job id, for the first jobs in SCHED. If `user` is given,
 /// only for jobs of this user.
 pub(crate) fn ask_estimates(flux: &Flux, user: Option<u32>) -> HashMap<u64, f64> {
-    #[derive(Deserialize)]
-    struct ListAnswer {
-        jobs: Vec<AnnotatedJob>,
-    }
     let state = json!({ "states": [SCHED] });
     let constraint = match user {
         Some(user) => json!({ "and": [state, { "userid": [user] }] }),
         None => state,
     };
     let wanted = json!({"max_entries": MOST_ESTIMATES, "attrs": ["annotations"], "constraint": constraint});
-    let list: Option<ListAnswer> = ask_flux(flux, "job-list.list", &wanted);
-    list.into_iter().flat_map(|list| list.jobs).filter_map(|job| Some((job.id, job.estimate()?))).collect()
+    let mut list: Value = ask_flux(flux, "job-list.list", &wanted).unwrap_or_default();
+    let jobs = list.get_mut("jobs").map(Value::take).unwrap_or_default();
+    let jobs: Vec<AnnotatedJob> = serde_json::from_value(jobs).unwrap_or_default();
+    jobs.into_iter().filter_map(|job| Some((job.id, job.estimate()?))).collect()
 }
 
 /// Returns true if a job is neither in RUN nor in CLEANUP.
@@ -86,8 +78,9 @@ pub(crate) fn ask_flux_about_job_start(flux: &Flux, job: &Why) -> StartFacts {
     let listed: Option<AnnotatedJob> = ask_listed(flux, job.id.0, &["annotations"]);
     // Users may read the jobspecs of their own jobs only. For other jobs, only the total nodes and cores are known.
     let wanted = json!({"id": job.id, "keys": ["jobspec"], "flags": LOOKUP_CURRENT});
-    let stored = ask_flux::<JobspecAnswer>(flux, "job-info.lookup", &wanted);
-    let jobspec = stored.and_then(|answer| serde_json::from_str::<Value>(&answer.jobspec).ok());
+    let stored: Option<Value> = ask_flux(flux, "job-info.lookup", &wanted);
+    let jobspec: Option<Value> =
+        stored.and_then(|answer| serde_json::from_str(answer.get("jobspec")?.as_str()?).ok());
     let request = ResourceRequest::new([job.nodes, job.cores], jobspec.as_ref());
     let estimated_start = listed.and_then(|listed| listed.estimate());
     let described = describe_resources(flux, job.queue.as_deref(), &request);

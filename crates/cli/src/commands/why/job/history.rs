@@ -3,7 +3,7 @@
 //! source is its eventlog.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 use crate::plugin::ask::{ask_flux, ask_listed};
@@ -315,12 +315,9 @@ impl Reader {
 
 /// Returns the history of a job, if the caller may read its eventlog.
 pub(in crate::commands) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistory> {
-    #[derive(Deserialize)]
-    struct EventlogAnswer {
-        eventlog: String,
-    }
     let wanted = json!({"id": id, "keys": ["eventlog"], "flags": 0});
-    read_history(&ask_flux::<EventlogAnswer>(flux, "job-info.lookup", &wanted)?.eventlog, now())
+    let answer: Value = ask_flux(flux, "job-info.lookup", &wanted)?;
+    read_history(answer.get("eventlog")?.as_str()?, now())
 }
 
 /// Returns the history of a job that the plugin has; `None` if the job is pending, or if the caller may not read its eventlog.
@@ -330,31 +327,22 @@ pub(super) fn request_job_history(flux: &Flux, job: &Why) -> Option<JobHistory> 
 
 /// Returns the facts about an ended job: from its history, and from job-list if job-list still has the job.
 pub(super) fn look_up_ended_job(flux: &Flux, id: u64, history: &JobHistory) -> Why {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct EndedJobFields {
-        bank: Option<String>,
-        queue: Option<String>,
-        project: Option<String>,
-        nnodes: u64,
-        ncores: u64,
-        duration: f64,
-        urgency: i64,
-    }
     let attributes = ["bank", "queue", "project", "nnodes", "ncores", "duration", "urgency"];
-    let job: EndedJobFields = ask_listed(flux, id, &attributes).unwrap_or_default();
+    let job: Map<String, Value> = ask_listed(flux, id, &attributes).unwrap_or_default();
+    let text = |key: &str| job.get(key).and_then(Value::as_str);
+    let count = |key: &str| job.get(key).and_then(Value::as_u64).unwrap_or_default();
     Why {
         id: fairshare_engine::ids::JobId(id),
         userid: fairshare_engine::ids::UserId(history.userid),
-        bank: job.bank.as_deref().map(Into::into),
-        queue: job.queue.as_deref().map(Into::into),
-        project: job.project,
-        urgency: job.urgency,
+        bank: text("bank").map(Into::into),
+        queue: text("queue").map(Into::into),
+        project: text("project").map(Into::into),
+        urgency: job.get("urgency").and_then(Value::as_i64).unwrap_or_default(),
         state: "inactive".into(),
         submitted: Some(history.submitted),
-        nodes: job.nnodes,
-        cores: job.ncores,
-        duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+        nodes: count("nnodes"),
+        cores: count("ncores"),
+        duration: job.get("duration").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0),
         ..Why::default()
     }
 }
