@@ -41,24 +41,6 @@ pub(super) struct SettingValue {
     pub(super) key: String,
     /// The value as typed.
     pub(super) text: String,
-    change: Change,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Change {
-    Policy(Policy),
-    Scheduler(Scheduler),
-    HalfLife(f64),
-    Weight(String, i64),
-    Record(&'static str, i64),
-    Limit {
-        scope: String,
-        measure: String,
-        value: i64,
-    },
-    ZeroScore(String),
-    /// A key of `[fairshare]` in Flux's configuration.
-    Setting(Value),
 }
 
 impl FromStr for SettingSweep {
@@ -76,17 +58,28 @@ impl FromStr for SettingSweep {
 impl SettingSweep {
     /// Creates a sweep over ranking policies.
     pub(super) fn policies(policies: &[Policy]) -> SettingSweep {
-        let value = |policy: &Policy| SettingValue {
-            key: "policy".to_owned(),
-            text: policy.name().to_owned(),
-            change: Change::Policy(*policy),
-        };
+        let value =
+            |policy: &Policy| SettingValue { key: "policy".to_owned(), text: policy.name().to_owned() };
         SettingSweep { key: "policy".to_owned(), values: policies.iter().map(value).collect() }
     }
 }
 
 impl SettingValue {
     fn new(key: &str, text: &str) -> Result<SettingValue, String> {
+        let value = SettingValue { key: key.to_owned(), text: text.to_owned() };
+        // Reports an unknown key or an invalid value before the first scenario runs.
+        value.apply_to(&mut PolicyData::default(), &mut Map::new(), &mut Scheduler::default())?;
+        Ok(value)
+    }
+
+    /// Applies the setting to the site document, to Flux's configuration table `[fairshare]`, or to the scheduler.
+    fn apply_to(
+        &self,
+        data: &mut PolicyData,
+        table: &mut Map<String, Value>,
+        scheduler: &mut Scheduler,
+    ) -> Result<(), String> {
+        let SettingValue { key, text } = self;
         let integer = || {
             let number = text.parse::<i64>().ok();
             number.ok_or_else(|| format!("{key}: expected an integer, got \"{text}\""))
@@ -95,36 +88,55 @@ impl SettingValue {
             let value = text.parse::<i64>().ok().filter(|value| *value >= 0);
             value.ok_or_else(|| format!("{key}: expected an integer from 0, got \"{text}\""))
         };
-        let change = match key {
-            "policy" => Change::Policy(fingers::parse_policy(text)?),
-            "scheduler" => Change::Scheduler(parse_scheduler(text)?),
-            "half-life" => Change::HalfLife(
-                parse_duration(text).map_err(|error| format!("{key}: {error}"))?.as_secs_f64(),
-            ),
-            "zero-score" => match text {
-                "hold" | "floor" => Change::ZeroScore(text.to_owned()),
+        match (key.as_str(), key.split_once('.')) {
+            ("policy", _) => {
+                let policy = fingers::parse_policy(text)?;
+                if let Some(tree) = &mut data.tree {
+                    tree.policy = policy.name().to_owned();
+                }
+            }
+            ("scheduler", _) => *scheduler = parse_scheduler(text)?,
+            ("half-life", _) => {
+                let half_life = parse_duration(text).map_err(|error| format!("{key}: {error}"))?;
+                if let Some(tree) = &mut data.tree {
+                    tree.half_life = half_life.as_secs_f64();
+                }
+            }
+            ("zero-score", _) => match text.as_str() {
+                "hold" | "floor" => data.config.zero_score = Some(text.clone()),
                 _ => return Err(format!("{key}: expected hold or floor, got \"{text}\"")),
             },
-            _ => match key.split_once('.') {
-                Some(("weights", factor)) => {
+            (_, Some(("weights", factor))) => {
+                if !FACTORS.contains(&factor) {
                     let near = did_you_mean(factor, FACTORS);
-                    let known = FACTORS.contains(&factor);
-                    if !known {
-                        return Err(format!(
-                            "unknown factor \"{factor}\"; known are {}{near}",
-                            FACTORS.join(", ")
-                        ));
-                    }
-                    Change::Weight(factor.to_owned(), integer()?)
+                    return Err(format!(
+                        "unknown factor \"{factor}\"; known are {}{near}",
+                        FACTORS.join(", ")
+                    ));
                 }
-                Some(("limits", rest)) => parse_limit(key, rest, limit()?)?,
-                _ => match RECORDS.into_iter().find(|record| *record == key) {
-                    Some(record) => Change::Record(record, limit()?),
-                    None => parse_setting(key, text)?,
-                },
-            },
-        };
-        Ok(SettingValue { key: key.to_owned(), text: text.to_owned(), change })
+                let weight = integer()?;
+                data.priority_factors.retain(|record| record.factor != *factor);
+                data.priority_factors.push(FactorRecord { factor: factor.to_owned(), weight });
+            }
+            (_, Some(("limits", rest))) => data.limits.push(parse_limit(key, rest, limit()?)?),
+            (record, _) if RECORDS.contains(&record) => {
+                let value = limit()?;
+                for association in &mut data.associations {
+                    let field = match record {
+                        "max-running-jobs" => &mut association.max_running_jobs,
+                        "max-active-jobs" => &mut association.max_active_jobs,
+                        "max-sched-jobs" => &mut association.max_sched_jobs,
+                        "max-nodes" => &mut association.max_nodes,
+                        _ => &mut association.max_cores,
+                    };
+                    *field = value;
+                }
+            }
+            _ => {
+                table.insert(key.clone(), parse_setting(key, text)?);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -137,11 +149,12 @@ pub(super) fn parse_scheduler(text: &str) -> Result<Scheduler, String> {
     }
 }
 
-fn parse_limit(key: &str, rest: &str, value: i64) -> Result<Change, String> {
+fn parse_limit(key: &str, rest: &str, value: i64) -> Result<LimitRecord, String> {
     let known = measures();
     match rest.split_once('.') {
         Some((scope, measure)) if SCOPES.contains(&scope) && known.iter().any(|it| it == measure) => {
-            Ok(Change::Limit { scope: scope.to_owned(), measure: measure.to_owned(), value })
+            let caps = [(measure.to_owned(), value)].into();
+            Ok(LimitRecord { scope: scope.to_owned(), name: "*".to_owned(), caps, ..LimitRecord::default() })
         }
         _ => Err(format!(
             "{key}: expected limits.SCOPE.MEASURE, for example limits.user.run-cores; the scopes are {}; the measures are {}",
@@ -152,11 +165,10 @@ fn parse_limit(key: &str, rest: &str, value: i64) -> Result<Change, String> {
 }
 
 /// Parses a setting of `[fairshare]`.
-fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
+fn parse_setting(key: &str, text: &str) -> Result<Value, String> {
     let value =
         serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
-    // Reports an unknown key or an invalid value before the first scenario runs.
     read_table(&json!({ key: value }).to_string(), Settings::default()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.unknown_key {
@@ -168,7 +180,7 @@ fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
             None => error.text,
         }
     })?;
-    Ok(Change::Setting(value))
+    Ok(value)
 }
 
 /// A combination of settings, and its name in the table.
@@ -235,61 +247,13 @@ impl Plan {
         let mut data = site.clone();
         let Common { mut table, mut scheduler, depth, nodes, cores } = common.clone();
         table.insert("remember".to_owned(), false.into());
-        for SettingValue { key, change, .. } in &self.values {
-            match change {
-                Change::Scheduler(chosen) => scheduler = *chosen,
-                Change::Setting(value) => {
-                    table.insert(key.clone(), value.clone());
-                }
-                other => other.apply_to(&mut data),
-            }
+        for value in &self.values {
+            value.apply_to(&mut data, &mut table, &mut scheduler)?;
         }
         let settings = read_table(&Value::Object(table).to_string(), Settings::default())?;
         let text = serde_json::to_string(&data).map_err(|error| error.to_string())?;
         drop(data);
         let (policy, site) = document::policy(&text)?;
         Ok(Scenario { policy, site, settings, scheduler, depth, nodes, cores })
-    }
-}
-
-impl Change {
-    /// Applies the setting to the site document.
-    fn apply_to(&self, data: &mut PolicyData) {
-        match self {
-            Change::Policy(policy) => {
-                if let Some(tree) = &mut data.tree {
-                    tree.policy = policy.name().to_owned();
-                }
-            }
-            Change::HalfLife(seconds) => {
-                if let Some(tree) = &mut data.tree {
-                    tree.half_life = *seconds;
-                }
-            }
-            Change::ZeroScore(text) => data.config.zero_score = Some(text.clone()),
-            Change::Weight(factor, weight) => {
-                data.priority_factors.retain(|record| record.factor != *factor);
-                data.priority_factors.push(FactorRecord { factor: factor.clone(), weight: *weight });
-            }
-            Change::Limit { scope, measure, value } => data.limits.push(LimitRecord {
-                scope: scope.clone(),
-                name: "*".to_owned(),
-                caps: [(measure.clone(), *value)].into(),
-                ..LimitRecord::default()
-            }),
-            Change::Record(record, value) => {
-                for association in &mut data.associations {
-                    let field = match *record {
-                        "max-running-jobs" => &mut association.max_running_jobs,
-                        "max-active-jobs" => &mut association.max_active_jobs,
-                        "max-sched-jobs" => &mut association.max_sched_jobs,
-                        "max-nodes" => &mut association.max_nodes,
-                        _ => &mut association.max_cores,
-                    };
-                    *field = *value;
-                }
-            }
-            Change::Scheduler(_) | Change::Setting(_) => {}
-        }
     }
 }
