@@ -15,7 +15,7 @@ use crate::ui::printable::printable;
 use fairshare::periods::Resources;
 use fairshare_accounting::pipeline::resources;
 use fairshare_client::{Flux, FluxError};
-use fairshare_engine::engine::answers::Overruled;
+use fairshare_engine::engine::answers::Heading;
 
 /// The option that names the Flux instance.
 #[derive(Clone, Debug, clap::Args)]
@@ -104,16 +104,12 @@ pub(crate) fn ask_listed<T: DeserializeOwned>(flux: &Flux, id: u64, attributes: 
 /// Returns the answer unchanged. If another priority plugin overrules the plugin, warns once that Flux does not use the priorities in
 /// the answer.
 fn warn_if_other_plugin_sets_priorities<'a>(flux: &Flux, answer: &'a str) -> &'a str {
-    #[derive(Deserialize)]
-    struct Heading {
-        overruled: Option<Overruled>,
-    }
     static WARNED: Once = Once::new();
     // Parse only answers that contain the key. Searching the text is cheaper than parsing it.
     if !answer.contains("\"overruled\":{") {
         return answer;
     }
-    if let Ok(Heading { overruled: Some(overruled) }) = serde_json::from_str(answer) {
+    if let Ok(Heading { overruled: Some(overruled), .. }) = serde_json::from_str(answer) {
         WARNED.call_once(|| {
             let text = overruled.sentence(&flux.format_job_id(overruled.job.0));
             remark(format_args!(

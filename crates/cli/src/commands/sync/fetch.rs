@@ -20,7 +20,7 @@ use fairshare::charging::{ChargeBy, ChargeChange, is_factor};
 use fairshare_accounting::pipeline::fetch::{self, Fetched, Fetching, Listing};
 use fairshare_accounting::store::{Access, JobRecord, NewCharges, ReportedCharges, Snapshot};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{ChargeRecord, ChargeStats};
+use fairshare_engine::engine::answers::{ChargeRecord, ChargeStats, Stats};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -161,12 +161,6 @@ struct Table {
     queues: BTreeMap<String, BTreeMap<String, Value>>,
     #[serde(rename = "charge-by")]
     charge_by: Option<String>,
-}
-
-/// The part of the plugin's `stats` with the charge factors.
-#[derive(Default, Deserialize)]
-struct Stats {
-    charges: Option<ChargeStats>,
 }
 
 /// Returns how jobs are charged. Returns `None` if neither the configuration nor the database says so, or if Flux does not report its
