@@ -275,6 +275,8 @@ impl TextPrinter<'_> {
         let unit = match hold.measure.as_ref() {
             "nodes" => "Nodes",
             "cores" => "Cores",
+            "gpus" => "GPUs",
+            "node-hours" => "Node-hours",
             _ => "Jobs",
         };
         let rows: Vec<Vec<Cell>> = hold

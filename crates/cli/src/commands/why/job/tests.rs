@@ -92,6 +92,10 @@ fn screens_of_one_job_equal_the_golden_files() {
     bounded["latest_reason"] =
         json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
     bounded["others"] = json!([]);
+    let mut gpus = make_held_job(32, 5001, "chem");
+    let hold = &mut gpus["holds"][0];
+    (hold["limit"], hold["measure"]) = (json!("max-run-gpus-bank"), json!("gpus"));
+    hold["text"] = json!("1 of 1 running gpus of bank chem; this job needs 1");
     let mut in_sched = make_held_job(26, 5001, "chem");
     (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
     let mut virtual_queue = make_pending_job(27, 5001, "chem", make_priority(&terms));
@@ -116,6 +120,7 @@ fn screens_of_one_job_equal_the_golden_files() {
     let never_fits = Some("it requests 2 nodes, and queue debug has 1".to_owned());
     for (name, value, start, history) in [
         ("held", make_held_job(21, 5001, "chem"), none(), None),
+        ("gpus", gpus, none(), None),
         ("in-sched", in_sched, none(), None),
         ("lagging", lagging, none(), read_history(&changed, NOW)),
         ("score", no, none(), None),
