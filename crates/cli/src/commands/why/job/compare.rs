@@ -95,7 +95,7 @@ pub(super) fn describe_which_job_is_ahead<'a>(
         let obstacle = |(code, text)| Obstacle { id: job.id, code, text };
         list_obstacles(job).into_iter().map(obstacle).collect::<Vec<_>>()
     });
-    let is_decided = verdict.cause != Cause::Neither;
+    let is_decided = !matches!(verdict.cause, Cause::Neither | Cause::BothRun);
     JobVerdict {
         ahead: is_decided.then_some(ahead.id),
         behind: is_decided.then_some(behind.id),
@@ -144,11 +144,12 @@ impl TextPrinter<'_> {
             ));
         }
         let (first, second) = (self.format_job_and_owner(ahead), self.format_job_and_owner(behind));
-        if verdict.cause == Cause::Neither {
-            self.heading(&format!("Neither {first} nor {second} can run now"));
-        } else {
-            self.heading(&format!("{first} is ahead of {second}"));
-        }
+        let heading = match verdict.cause {
+            Cause::Neither => format!("Neither {first} nor {second} can run now"),
+            Cause::BothRun => format!("{first} and {second} have started already"),
+            _ => format!("{first} is ahead of {second}"),
+        };
+        self.heading(&heading);
         if let Some(cause) = self.cause(ahead, behind, verdict) {
             self.line(&cause);
         }
@@ -212,7 +213,8 @@ impl TextPrinter<'_> {
     fn cause(&self, ahead: &Why, behind: &Why, verdict: &Verdict) -> Option<String> {
         let (first, second) = (self.words.job(ahead.id.0), self.words.job(behind.id.0));
         Some(match &verdict.cause {
-            Cause::Held | Cause::Neither => return None,
+            Cause::Neither if list_obstacles(behind).is_empty() => "Neither has a priority yet.".to_owned(),
+            Cause::Held | Cause::Neither | Cause::BothRun => return None,
             Cause::Runs => format!("{first} has started already."),
             Cause::Unpriced => format!("{second} has no priority yet."),
             Cause::Urgency if behind.urgency == 0 => format!("The urgency decides: {second} has urgency 0, which holds it."),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Decides which of two jobs is ahead, and which terms of their priorities are the reason.
 //!
-//! A term is the reason if the order of the jobs is reversed after they have swapped their values of this term. If no
-//! single term has this effect, several terms are swapped, beginning with the terms that differ most.
+//! A term is the reason if the order of the jobs is reversed after they have swapped their values of this term. The
+//! first term to be swapped is the one that changes the difference of the two scores most. If the order stays, the
+//! terms with the next largest effects are swapped too, one after another.
 
 use std::cmp::Ordering;
 
@@ -22,11 +23,14 @@ pub(crate) enum Side {
 #[derive(Clone, Debug, PartialEq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Cause {
-    /// The first job runs or is ending.
+    /// The first job runs or is ending. The second job does not run yet.
     Runs,
+    /// Both jobs run or are ending.
+    #[strum(serialize = "both-run")]
+    BothRun,
     /// The scheduler can start the first job. The second job is held or blocked.
     Held,
-    /// Neither job can run, and their reasons can't be compared.
+    /// Neither job can run, and their reasons can't be compared, or neither has a priority yet.
     Neither,
     /// The second job has no priority yet.
     Unpriced,
@@ -62,8 +66,8 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
             (Some(one), Some(other)) if first == Stage::Waiting || [a, b].into_iter().all(is_comparable) => {
                 return compare_priorities(a, one, b, other);
             }
-            _ if first == Stage::Held => (a.id.cmp(&b.id), Cause::Neither),
-            _ => (a.id.cmp(&b.id), Cause::Id),
+            _ if first == Stage::Running => (a.id.cmp(&b.id), Cause::BothRun),
+            _ => (a.id.cmp(&b.id), Cause::Neither),
         },
         order => {
             let stages = [first, second];

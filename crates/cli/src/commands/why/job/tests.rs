@@ -429,6 +429,11 @@ fn screens_of_two_jobs_equal_the_golden_files() {
         job["others"] = json!([{"cause": "queue-stopped", "text": "queue debug is stopped: for repair", "name": null, "at": null}]);
         job
     };
+    let started = |id: u64| {
+        let mut job = make_pending_job(id, 5002, "phys", Value::Null);
+        job["state"] = json!("run");
+        job
+    };
     let mut depends = make_pending_job(28, 5001, "chem", Value::Null);
     depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (dependency afterok); job 17 is running", "name": "after-success=17", "at": null}]);
     let rows = [
@@ -439,11 +444,15 @@ fn screens_of_two_jobs_equal_the_golden_files() {
         ("stopped", stopped(26)),
         ("both-stopped", stopped(26)),
         ("neither", make_held_job(27, 5002, EVIL)),
+        ("both-run", started(29)),
+        ("unpriced", make_pending_job(30, 5002, "phys", Value::Null)),
     ];
     for (name, b) in rows {
         let a = match name {
             "both-stopped" => stopped(21),
             "neither" => depends.clone(),
+            "both-run" => started(21),
+            "unpriced" => make_pending_job(21, 5001, "chem", Value::Null),
             _ => a.clone(),
         };
         let explained: Explained = serde_json::from_value(make_explain_answer(&[a, b])).expect("an answer");
