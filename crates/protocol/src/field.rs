@@ -107,9 +107,9 @@ pub trait Record: Sized {
     /// Converts the record for the engine. Returns the first fault.
     fn convert(&self, names: &mut Interner) -> Result<Self::Accepted, Fault>;
 
-    /// Returns the limits with their keys. Unused entries have an empty key.
-    fn limits(&self) -> [(&'static str, i64); 5] {
-        [("", 0); 5]
+    /// Returns the limits with their keys.
+    fn limits(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        std::iter::empty()
     }
 
     /// Returns all fields.

@@ -169,7 +169,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         Ok((Some(accounts::AssociationRecord { association, fairshare, def_bank }), leaf))
     }
 
-    fn limits(&self) -> [(&'static str, i64); 5] {
+    fn limits(&self) -> impl Iterator<Item = (&'static str, i64)> {
         [
             ("max_running_jobs", self.max_running_jobs),
             ("max_active_jobs", self.max_active_jobs),
@@ -177,6 +177,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
             ("max_nodes", self.max_nodes),
             ("max_cores", self.max_cores),
         ]
+        .into_iter()
     }
 }
 

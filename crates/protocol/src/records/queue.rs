@@ -74,7 +74,7 @@ impl Record for QueueRecord {
         })
     }
 
-    fn limits(&self) -> [(&'static str, i64); 5] {
+    fn limits(&self) -> impl Iterator<Item = (&'static str, i64)> {
         [
             ("max_running_jobs", self.max_running_jobs),
             ("max_nodes_per_assoc", self.max_nodes_per_assoc),
@@ -82,6 +82,7 @@ impl Record for QueueRecord {
             ("max_sched_nodes_per_assoc", self.max_sched_nodes_per_assoc),
             ("max_sched_cores_per_assoc", self.max_sched_cores_per_assoc),
         ]
+        .into_iter()
     }
 }
 

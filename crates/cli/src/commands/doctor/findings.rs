@@ -269,11 +269,11 @@ fn check_limits(data: &PolicyData) -> [Option<Finding>; 3] {
     let nothing = |record: &&AssociationRecord| {
         record.active != 0
             && !is_broken(record)
-            && record.limits().iter().any(|(key, limit)| *key != "max_active_jobs" && *limit <= 0)
+            && record.limits().any(|(key, limit)| key != "max_active_jobs" && limit <= 0)
     };
     let nobody = |queue: &&QueueRecord| {
         let over_all = [queue.max_nodes, queue.max_cores].into_iter().flatten();
-        queue.limits().into_iter().map(|(_, limit)| limit).chain(over_all).any(|limit| limit <= 0)
+        queue.limits().map(|(_, limit)| limit).chain(over_all).any(|limit| limit <= 0)
     };
     let ends_all = Finding::action(
         "limit-ends-jobs",
