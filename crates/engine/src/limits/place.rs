@@ -2,7 +2,8 @@
 //! The waiting lists of limit scopes. A waiting list has the associations whose jobs lack headroom, in the order of
 //! release.
 //!
-//! The position of an association depends on the priority of its first held job, then on the job's id. An association
+//! The position of an association depends on its first held job: first on whether another plugin blocks the job, then
+//! on the job's priority, then on its id. An association
 //! is only in waiting lists in which a scan can find a job to release. If the limits in the association's records
 //! hold all its jobs, the association is in no waiting list. If a scope lacks headroom for all its jobs, the
 //! association is only in the list of this scope, or in the list of the narrowest such scope.

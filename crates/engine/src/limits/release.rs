@@ -36,8 +36,8 @@ pub enum Candidates {
 /// out each step before it asks for the next step.
 ///
 /// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The waiting lists of scopes
-/// (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back starts
-/// another scan. So when the scan has found nothing to change in an association, it skips that association from then on.
+/// (`place.rs`) order the associations. When the scan has found nothing to change in an association, it skips that association from then
+/// on, because headroom usually only shrinks from one step to the next. A job that ends between two steps starts another scan.
 #[derive(Clone, Debug)]
 pub struct ScanCursor {
     association: AssociationId,
@@ -78,19 +78,19 @@ impl ScanCursor {
     /// Dependencies of limit scopes are removed only when the job is released, because the headroom of a scope is
     /// shared. Many held jobs would lose these dependencies, but only one job would be released.
     ///
-    /// The scan skips the associations in `undecided`. Before each step, the caller must call
+    /// The scan skips the associations in `half_pushed`. Before each step, the caller must call
     /// [`ScanCursor::put_association_into_waiting_lists`] for each association that [`ScanCursor::unplaced`] returns.
     pub fn release_next(
         &mut self,
         ledger: &mut Ledger,
         book: &Book,
-        undecided: &BTreeSet<AssociationId>,
+        half_pushed: &BTreeSet<AssociationId>,
     ) -> Option<Released> {
         loop {
             let association = self.choose_association(ledger)?;
             let waits =
                 ledger.accounts.get(association).is_some_and(|account| !account.waiting.is_in_no_line());
-            if !undecided.contains(&association)
+            if !half_pushed.contains(&association)
                 && !ledger.held.may_skip_scan(association, self.candidates, waits)
             {
                 let begun = self.scans.remove(&association);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The limits in the records of associations and queues. Limits on counters hold a job; limits on a single job reject it.
 //!
-//! To add a limit, add a row to a table of [`RULES`].
+//! To add a limit with a constant cap, add a row to a table of [`RULES`]. The answer to "How do I add a limit?" in
+//! docs/design/README.md names the places of a cap that is in a record.
 
 use super::counter::{AppliedLimit, Counter};
 use super::counts::Tally;
@@ -42,7 +43,7 @@ impl Caps {
     }
 }
 
-/// A limit that holds jobs in DEPEND. A job is held if it would exceed the limit on a counter of its association.
+/// A limit that holds jobs. A job is held if it would exceed the limit on a counter of its association.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The name of the dependency.
@@ -146,7 +147,8 @@ pub const RULES: Rules = Rules {
     ],
 };
 
-/// The maximum number of limits on a job, including limits of the parent queue. With this capacity [`Rules::list_applied_limits`] allocates once.
+/// The initial capacity of the list in [`Rules::list_applied_limits`]. It suffices for the limits of flux-accounting with those of a parent
+/// queue, so that the function allocates once.
 const CAPACITY: usize = 24;
 
 /// The tables of limits whose caps are in the records of associations and queues.

@@ -45,7 +45,7 @@ impl Resync {
 }
 
 impl Recovery {
-    /// Returns true if a callback panicked and the jobs have not been compared with Flux since.
+    /// Returns true from a panic of a callback until all jobs have been compared with Flux, eventlogs included.
     pub fn needs_comparison(&self) -> bool {
         self.resync.panics > 0
     }

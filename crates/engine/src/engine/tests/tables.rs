@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests that a new limit or a new priority factor needs only one new row in a table.
+//! Tests that a new limit with a constant cap, or a new priority factor, needs only one new row in a table.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
