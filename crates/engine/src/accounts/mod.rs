@@ -13,7 +13,6 @@ mod site_limits;
 mod staging;
 #[cfg(test)]
 mod tests;
-mod versions;
 
 pub use association::Association;
 pub use budget::{Budget, check_windows};
@@ -30,10 +29,9 @@ use crate::ids::{BankName, ProjectName, UserId};
 use fairshare::insert_all;
 use site_document::SiteTables;
 use site_limits::LimitSources;
-use staging::{RecordChange, Staged};
+use staging::{Staged, StagedValues};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
-use versions::{Epochs, Versioned};
 
 /// The index of an association in a [`Book`]. It is never reused for another association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,16 +65,25 @@ pub struct AssociationRecord {
 /// count in them, and a later push may contain them again.
 #[derive(Clone, Debug, Default)]
 struct User {
-    default_bank: Versioned<BankName>,
+    /// The default bank; `None` if the user has no current association.
+    default_bank: Option<BankName>,
+    /// The default bank in the staged push.
+    staged_default_bank: Option<BankName>,
     banks: BTreeMap<BankName, AssociationId>,
 }
 
 /// An association and its fair-share. Most pushes change fair-shares, but not the other values of associations.
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    association: Versioned<Association>,
-    /// The fair-share. It stays when the association is removed, because live jobs of the association still need it.
-    fairshare: Versioned<f64>,
+    /// The association. It stays when the association is removed, because live jobs of the association still need it. `None` if
+    /// only pushes that are not committed contained the association.
+    association: Option<Association>,
+    /// The fair-share of `association`.
+    fairshare: f64,
+    /// False if the association was removed, or never in force.
+    is_in_force: bool,
+    /// The values in the staged push, or `None` if this push lacks the association.
+    staged: Option<StagedValues>,
 }
 
 /// The current associations, queues, projects, banks, weights and limits, and a staged push.
@@ -86,14 +93,9 @@ pub struct Book {
     users: BTreeMap<UserId, User>,
     /// The associations of each bank, including removed ones.
     members: BTreeMap<BankName, Vec<AssociationId>>,
-    epochs: Epochs,
     /// The staged push, if one is open.
     staged: Option<Staged>,
-    /// The number of associations, without removed and staged associations.
-    present: usize,
     latest: Difference,
-    /// The changes to the tree by the staged push.
-    tree_change: TreeChange,
     tables: SiteTables,
     limits: LimitSources,
     generation: u64,
@@ -122,14 +124,14 @@ impl Book {
         let user = self.users.get(&user)?;
         let bank = match bank {
             Some(bank) => bank,
-            None => user.default_bank.present(&self.epochs)?.as_str(),
+            None => user.default_bank.as_ref()?.as_str(),
         };
-        user.banks.get(bank).copied().filter(|id| self.find_current_association(*id).is_some())
+        user.banks.get(bank).copied().filter(|id| self.is_in_force(*id))
     }
 
     /// Returns the default bank of `user`, or `None` if there is none.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
-        self.users.get(&user)?.default_bank.present(&self.epochs)
+        self.users.get(&user)?.default_bank.as_ref()
     }
 
     /// Returns the users whose default bank differs in `next`, with the default bank in both books.
@@ -138,7 +140,7 @@ impl Book {
         next: &'a Book,
     ) -> impl Iterator<Item = (UserId, [&'a BankName; 2])> {
         self.users.iter().filter_map(|(user, entry)| {
-            let banks = [entry.default_bank.present(&self.epochs)?, next.default_bank(*user)?];
+            let banks = [entry.default_bank.as_ref()?, next.default_bank(*user)?];
             (banks[0] != banks[1]).then_some((*user, banks))
         })
     }
@@ -150,38 +152,29 @@ impl Book {
 
     /// Returns the association `id`, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.association.find_current_or_last_value(&self.epochs)
+        self.entries.get(id.index())?.association.as_ref()
     }
 
     /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns
     /// `None` if the association never had a fair-share.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        self.entries.get(id.index())?.fairshare.find_current_or_last_value(&self.epochs).copied()
-    }
-
-    /// Returns the association `id`, or `None` if it was removed.
-    fn find_current_association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.association.present(&self.epochs)
+        let entry = self.entries.get(id.index())?;
+        entry.association.as_ref().map(|_| entry.fairshare)
     }
 
     /// Returns true if association `id` is in the last push or in a later update.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
-        self.find_current_association(id).is_some()
-    }
-
-    /// Returns the association and its fair-share, or `None` if the association was removed.
-    fn get_values_in_force(&self, id: AssociationId) -> Option<(&Association, f64)> {
-        Some((self.find_current_association(id)?, self.fairshare(id)?))
+        self.entries.get(id.index()).is_some_and(|entry| entry.is_in_force)
     }
 
     /// Returns the number of associations, without removed and staged associations.
     pub fn len(&self) -> usize {
-        self.present
+        self.entries.iter().filter(|entry| entry.is_in_force).count()
     }
 
     /// Returns true if there are no associations, except removed and staged ones.
     pub fn is_empty(&self) -> bool {
-        self.present == 0
+        !self.entries.iter().any(|entry| entry.is_in_force)
     }
 
     /// Returns the current associations, sorted by user id and bank name. Begins after the user and bank in `after`.
@@ -199,7 +192,8 @@ impl Book {
                 };
                 entry.banks.range::<str, _>((from, Unbounded)).map(|(_, id)| *id)
             })
-            .filter_map(|id| Some((id, self.find_current_association(id)?)))
+            .filter(|id| self.is_in_force(*id))
+            .filter_map(|id| Some((id, self.association(id)?)))
     }
 
     /// Returns the current associations of a user, by bank name.
@@ -215,14 +209,8 @@ impl Book {
 
     /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
-        self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let record = entry.association.find_current_or_last_value(&self.epochs)?;
-            entry
-                .association
-                .present(&self.epochs)
-                .is_none()
-                .then_some((AssociationId::from_index(index)?, record))
-        })
+        let removed = (0..).map(AssociationId).zip(&self.entries).filter(|(_, entry)| !entry.is_in_force);
+        removed.filter_map(|(id, entry)| Some((id, entry.association.as_ref()?)))
     }
 
     /// Returns the pushed queue `name`, or `None` for an unknown queue.
@@ -274,13 +262,15 @@ impl Book {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
             _ => false,
         };
-        self.latest = Difference::default();
-        for record in records {
+        let mut difference = Difference::default();
+        for AssociationRecord { association, def_bank, fairshare } in records {
             self.has_data = true;
-            let default =
-                keeps_default.then(|| self.default_bank(record.association.user).cloned()).flatten();
-            self.store_association_record(record, default);
+            let Some((user, entry)) = self.find_or_add_entry(&association) else { continue };
+            let default = user.default_bank.take().filter(|_| keeps_default);
+            user.default_bank = default.or(Some(def_bank));
+            entry.put(association, fairshare, &mut difference);
         }
+        self.latest = difference;
         self.generation += 1;
     }
 
@@ -289,23 +279,6 @@ impl Book {
         let is_active = |id| self.association(id).is_some_and(|a| a.active);
         self.default_bank(user).is_some_and(|default| default != bank)
             && self.find(user, None).is_some_and(is_active)
-    }
-
-    /// Stores the record of an association, and counts the change in `latest`. `default` becomes the user's default
-    /// bank. If `default` is `None`, the default bank in the record does.
-    fn store_association_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
-        let AssociationRecord { association, def_bank, fairshare } = record;
-        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
-        user.default_bank.put(&self.epochs, default.unwrap_or(def_bank));
-        self.update_difference(id, (&association, fairshare));
-        let present = self.get_values_in_force(id);
-        let (is_new, change) = (present.is_none(), RecordChange::compare(present, (&association, fairshare)));
-        self.present += usize::from(is_new);
-        *self.latest.get_counter(change) += 1;
-        if let Some(entry) = self.entries.get_mut(id.index()) {
-            entry.fairshare.put(&self.epochs, fairshare);
-            entry.association.put(&self.epochs, association);
-        }
     }
 
     /// Replaces all queues.
@@ -343,23 +316,21 @@ impl Book {
         self.generation += 1;
         self.replace_tables(tables);
     }
-}
 
-/// Returns the user and the id of an association. Adds a user or an association that is not stored yet.
-fn find_or_add_id<'a>(
-    users: &'a mut BTreeMap<UserId, User>,
-    entries: &mut Vec<Entry>,
-    members: &mut BTreeMap<BankName, Vec<AssociationId>>,
-    association: &Association,
-) -> (&'a mut User, AssociationId) {
-    let user = users.entry(association.user).or_default();
-    if let Some(id) = user.banks.get(&association.bank) {
-        let id = *id;
-        return (user, id);
+    /// Returns the user and the entry of an association. Adds a user or an association that is not stored yet. Returns `None` if
+    /// there are 2^32 associations.
+    fn find_or_add_entry(&mut self, association: &Association) -> Option<(&mut User, &mut Entry)> {
+        let user = self.users.entry(association.user).or_default();
+        let id = match user.banks.get(&association.bank) {
+            Some(id) => *id,
+            None => {
+                let id = AssociationId::from_index(self.entries.len())?;
+                self.entries.push(Entry::default());
+                user.banks.insert(association.bank.clone(), id);
+                self.members.entry(association.bank.clone()).or_default().push(id);
+                id
+            }
+        };
+        Some((user, self.entries.get_mut(id.index())?))
     }
-    let id = AssociationId(u32::try_from(entries.len()).unwrap_or(u32::MAX));
-    entries.push(Entry::default());
-    user.banks.insert(association.bank.clone(), id);
-    members.entry(association.bank.clone()).or_default().push(id);
-    (user, id)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A whole site document, and the differences between it and the current records.
 
-use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, RecordChange, SiteLimit};
+use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
@@ -155,13 +155,14 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the number of added, changed or unchanged associations, depending on `change`.
-    pub(super) fn get_counter(&mut self, change: RecordChange) -> &mut usize {
-        match change {
-            RecordChange::Added => &mut self.added,
-            RecordChange::Changed => &mut self.changed,
-            RecordChange::Unchanged => &mut self.unchanged,
-        }
+    /// Counts an association of a push. `is_equal` is true if its values are those before the push.
+    pub(super) fn count_association(&mut self, was_in_force: bool, is_equal: bool) {
+        let count = match (was_in_force, is_equal) {
+            (false, _) => &mut self.added,
+            (true, true) => &mut self.unchanged,
+            (true, false) => &mut self.changed,
+        };
+        *count += 1;
     }
 
     /// Adds the changes in `other`, which belong to the same push.
@@ -223,12 +224,5 @@ impl Book {
                 changed: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
             },
         }
-    }
-
-    /// Replaces all stored site data by `records`.
-    pub fn replace_records(&mut self, records: SiteRecords) -> Difference {
-        self.begin_staging(false);
-        self.stage_records(records);
-        self.commit_records()
     }
 }

@@ -11,9 +11,7 @@ use super::{
     recovery::Recovery,
     refresh::Refresh,
 };
-use crate::accounts::{
-    AssociationId, AssociationRecord, Book, Difference, RunningLimits, SiteRecords, TreeChange,
-};
+use crate::accounts::{AssociationId, AssociationRecord, Book, RunningLimits, SiteRecords, TreeChange};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Origin, Phase};
 use crate::standing::{SharedIds, SiteChange, SitePart, StagedSite};
@@ -43,12 +41,12 @@ impl StagedPush {
         site: SitePart,
     ) -> Vec<Effect> {
         // A push that comes in one part replaces a staged push.
-        self.drop_staged_site(shared);
-        let mut staged = StagedSite::default();
-        staged.absorb(site, &mut shared.standing);
-        self.apply_site_document(shared, recovery, refresh, staged, |book| book.replace_records(records))
+        self.begin_push(shared, false);
+        self.stage_part(shared, records, site);
+        self.commit_push(shared, recovery, refresh)
     }
 
+    /// Replaces the site document by the staged push. If the tree of the new document is invalid, rejects the whole document.
     pub fn commit_push(
         &mut self,
         shared: &mut Shared,
@@ -56,33 +54,18 @@ impl StagedPush {
         refresh: &mut Refresh,
     ) -> Vec<Effect> {
         let staged = std::mem::take(&mut self.site);
-        self.apply_site_document(shared, recovery, refresh, staged, Book::commit_records)
-    }
-
-    /// Replaces the site document. If the tree of the new document is invalid, rejects the whole document.
-    fn apply_site_document(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &mut Recovery,
-        refresh: &mut Refresh,
-        staged: StagedSite,
-        replace: impl FnOnce(&mut Book) -> Difference,
-    ) -> Vec<Effect> {
-        let budgets = match shared.standing.push_staged(staged, shared.settings.accrual) {
-            Ok(change) => {
-                refresh.record_site_change(shared, &change);
-                let rules = usize::from(change.policy) + usize::from(change.accounting);
-                let SiteChange { associations, banks, budgets, .. } = change;
-                let changed = shared.budgets.compare(&budgets);
-                shared.book.note_tree_change(TreeChange { associations, banks, rules, budgets: changed });
-                budgets
-            }
+        let change = match shared.standing.push_staged(staged, shared.settings.accrual) {
+            Ok(change) => change,
             Err(fault) => {
                 shared.book.abort_staging();
-                return vec![Effect::RejectPush(fault.to_string())];
+                return vec![Effect::RejectPush(fault)];
             }
         };
-        replace(&mut shared.book);
+        refresh.record_site_change(shared, &change);
+        let rules = usize::from(change.policy) + usize::from(change.accounting);
+        let SiteChange { associations, banks, budgets, .. } = change;
+        let changed = shared.budgets.compare(&budgets);
+        shared.book.commit_records(&TreeChange { associations, banks, rules, budgets: changed });
         shared.due.set_push_ended(true);
         recovery.mark_limits_changed();
         shared.ledger.apply_scope_limits(&shared.book);

@@ -79,7 +79,7 @@ fn settings_from_several_parts_of_a_push_are_merged() {
     }
     assert!(book.is_staging());
     assert_eq!(book.config(), Config::default());
-    book.commit_records();
+    book.commit_records(&TreeChange::default());
     assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
 }
 
