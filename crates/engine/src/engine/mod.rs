@@ -90,7 +90,7 @@ pub use event::{EndedJob, Event, JobFacts, Past, QueueReport, Refusal, State};
 pub use hand_over::{HandOverOutcome, JobForHandOver, JobsToHandOverPage, Resting, hand_over};
 pub use job_turns::Turn;
 pub use posted::{Change, Changes, JobPriorities, Posted};
-pub use refresh::{LastRefresh, LiveSnapshot, LiveSummary, RefreshProgress};
+pub use refresh::{LastRefresh, LiveSnapshot, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;
 pub use snapshot_source::{

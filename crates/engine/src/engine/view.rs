@@ -7,13 +7,14 @@ use super::{
     hold::can_rest,
     posted::JobPriorities,
     recovery::Recovery,
-    refresh::{LiveSnapshot, LiveSummary, Refresh, RefreshProgress, post_budget},
+    refresh::{LiveSnapshot, Refresh, RefreshProgress, post_budget},
 };
 use crate::accounts::Difference;
-use crate::ids::{JobId, QueueName, UserId};
+use crate::ids::{JobId, QueueName, UserId, Word};
 use crate::limits::{Job, Phase, PositionAmongJobs};
+use fairshare::{Options, insert_all};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 
 /// The state that answers are computed from.
@@ -113,20 +114,21 @@ impl<'a> View<'a> {
         self.book.missing_array()
     }
 
-    /// Returns the summary of live fair-share that all answers contain.
-    pub fn get_live_fairshare_summary(&self) -> LiveSummary {
-        LiveSummary {
-            is_on: self.is_live(),
-            rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
-            generation: self.standing.generation(),
-            half_life: self.standing.rule().and_then(|rule| rule.half_life.seconds()),
-            refreshed: self.refresh.last_refresh().0.map(|last| last.when),
-        }
+    /// Returns the name of the ranking policy, or `None` if no tree was pushed.
+    pub fn ranking_policy(&self) -> Option<Word> {
+        Some(Cow::Borrowed(self.standing.rule()?.policy.name()))
+    }
+
+    /// Returns the options of the ranking policy, by name, or `None` if no tree was pushed.
+    pub fn ranking_options(&self) -> Option<BTreeMap<String, String>> {
+        let rule = self.standing.rule()?;
+        let settings = rule.options.settings().into_iter();
+        let applied = settings.filter(|(name, _)| Options::applies(name, rule.policy));
+        Some(insert_all(applied.map(|(name, value)| (name.to_owned(), value))))
     }
 
     /// Returns the state of live fair-share for the answer to `query`.
     pub fn get_live_fairshare_details(&self) -> LiveSnapshot {
-        let outline = self.get_live_fairshare_summary();
         let (last, is_refreshing) = self.refresh.last_refresh();
         let (pending, lagging) = self.posted.count_pending_and_stale();
         let (associations, running, ended) = self.standing.usages.counts();
@@ -135,14 +137,14 @@ impl<'a> View<'a> {
             ages: age::get_age_state_for_query(self),
             associations,
             ended,
-            generation: outline.generation,
+            generation: self.standing.generation(),
             interleave: self.settings.interleave,
             lagging,
             last,
-            is_on: outline.is_on,
-            options: outline.options(),
+            is_on: self.is_live(),
+            options: self.ranking_options(),
             pending,
-            policy: outline.policy(),
+            policy: self.ranking_policy(),
             refresh: self.settings.refresh,
             is_refreshing,
             running,

@@ -52,13 +52,12 @@ impl Overruled {
 impl Heading {
     /// Returns the fields with which each answer begins. `now` is the time of the answer.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
-        let live = view.get_live_fairshare_summary();
         Heading {
             now,
             generation: view.generation(),
-            live: live.is_on,
-            live_generation: live.generation,
-            policy: live.policy(),
+            live: view.is_live(),
+            live_generation: view.standing.generation(),
+            policy: view.ranking_policy(),
             overruled,
         }
     }

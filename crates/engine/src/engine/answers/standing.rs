@@ -276,16 +276,15 @@ fn list_visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<No
 
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
 pub fn standing(view: &View<'_>, wanted: &AssociationFilter, public: Open, heading: Heading) -> Standings {
-    let live = view.get_live_fairshare_summary();
     let rule = view.standing.rule();
     let AssociationPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
-        options: live.options(),
+        options: view.ranking_options(),
         public: Some(Cow::Borrowed(public.name())),
-        half_life: live.half_life,
+        half_life: rule.and_then(|rule| rule.half_life.seconds()),
         reset: rule.map(|rule| rule.reset),
         in_node_seconds: rule.is_some_and(|it| it.weights == periods::Weights::default()),
-        refreshed: live.refreshed,
+        refreshed: view.refresh.last_refresh().0.map(|last| last.when),
         associations,
         next,
         heading,

@@ -30,13 +30,11 @@
 
 mod cost;
 mod interleave;
-mod outline;
 mod posting;
 mod stage;
 mod stale;
 mod terms;
 
-pub use outline::{LiveSummary, RefreshProgress};
 pub(super) use posting::post_budget;
 pub use stage::{LastRefresh, LiveSnapshot};
 
@@ -80,6 +78,15 @@ pub(super) struct Refresh {
     totals: (u64, u64),
 }
 
+/// The progress of refreshes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefreshProgress {
+    /// Refreshes that have ended.
+    pub total: u64,
+    /// Whether a refresh is in progress.
+    pub is_under_way: bool,
+}
+
 /// The priorities that a refresh posts in Flux's loop over all pending jobs.
 #[derive(Clone, Debug)]
 struct LoopPosts {
@@ -92,6 +99,16 @@ struct LoopPosts {
 }
 
 impl Refresh {
+    /// Returns the number of refreshes that have ended, and the number of priorities that they posted.
+    pub fn totals(&self) -> (u64, u64) {
+        self.totals
+    }
+
+    /// Returns the last refresh that has ended, and whether one is in progress.
+    pub fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
+        (self.last, !matches!(self.stage, Stage::Idle))
+    }
+
     /// Handles a refusal of Flux's loop. The next refresh tries again to post the priorities that the loop would have
     /// posted.
     pub fn handle_refused_flux_loop(&mut self, shared: &mut Shared) {
