@@ -18,85 +18,58 @@ use crate::limits::{
     Reservation, Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
-use std::collections::BTreeSet;
 
 /// The error text for a job whose association flux-accounting marks as broken. The plugin ends the job with this text.
 pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
 
-/// Jobs that passed validation, for which Flux has not called `job.new` yet.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ValidatedJobs {
-    /// If `job.new` names a job in this set, a user has just submitted the job. All other jobs are replayed.
-    validated: BTreeSet<JobId>,
+/// Removes a job from all tables except the subscriptions and expirations. Returns its last record, or `None` for an unknown job.
+pub fn remove_job(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Option<Job> {
+    shared.validated.remove(&id);
+    recovery.remove_job(id);
+    remove_pending_data(shared, id);
+    let job = shared.ledger.remove(id)?;
+    recovery.remove_deferred_eventlog(id, job.association(), job.queue.as_ref());
+    Some(job)
 }
 
-impl ValidatedJobs {
-    /// Records that a new job passed validation. The job does not count yet, because another plugin may still reject
-    /// it.
-    pub fn record_validated_job(&mut self, id: JobId) {
-        self.validated.insert(id);
+/// Adds an accepted job. Flux ignores errors of this callback, so the engine cannot reject the job here.
+pub fn add_job(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
+    let is_submission = shared.validated.remove(&facts.id);
+    let job = build_job(shared, facts, is_submission);
+    if facts.state == State::Priority {
+        shared.unprioritized.insert(facts.id);
     }
-
-    /// Removes a job from all tables except the subscriptions and expirations. Returns its last record, or `None` for an unknown job.
-    pub fn remove_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Option<Job> {
-        self.validated.remove(&id);
-        recovery.remove_job(id);
-        remove_pending_data(shared, id);
-        let job = shared.ledger.remove(id)?;
-        recovery.remove_deferred_eventlog(id, job.association(), job.queue.as_ref());
-        Some(job)
+    shared.queues.add_queue_to_request(job.queue.as_ref());
+    if let Some(association) = job.association() {
+        shared.ledger.assign_scopes(&shared.book, association);
     }
-
-    /// Returns the number of validated jobs for which Flux has not called `job.new`.
-    #[cfg(test)]
-    pub fn count_validated_jobs(&self) -> usize {
-        self.validated.len()
+    if !is_submission {
+        return recovery.count_replayed(shared, job, facts);
     }
-
-    /// Adds an accepted job. Flux ignores errors of this callback, so the engine cannot reject the job here.
-    pub fn add_job(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &mut Recovery,
-        facts: &JobFacts<'_>,
-    ) -> Vec<Effect> {
-        let is_submission = self.validated.remove(&facts.id);
-        let job = build_job(shared, facts, is_submission);
-        if facts.state == State::Priority {
-            shared.unprioritized.insert(facts.id);
+    let effects = match job.admission {
+        Admission::Admitted(association) => {
+            complete_jobspec(shared, facts.id, &job, association, Posting::Current)
         }
-        shared.queues.add_queue_to_request(job.queue.as_ref());
-        if let Some(association) = job.association() {
-            shared.ledger.assign_scopes(&shared.book, association);
-        }
-        if !is_submission {
-            return recovery.count_replayed(shared, job, facts);
-        }
-        let effects = match job.admission {
-            Admission::Admitted(association) => {
-                complete_jobspec(shared, facts.id, &job, association, Posting::Current)
-            }
-            _ => Vec::new(),
-        };
-        shared.ledger.insert(facts.id, job);
-        effects
-    }
+        _ => Vec::new(),
+    };
+    shared.ledger.insert(facts.id, job);
+    effects
+}
 
-    /// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
-    /// job to the plugin.
-    pub fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
-        effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
-        let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // A limit scope may reserve headroom for a held job, although the job itself takes none.
-        let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
-        let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
-        recovery.end_comparison_if_complete(shared);
-        effects.extend(accrual::record_end(shared, id, &job));
-        let (association, was_unread) = (job.association(), job.is_unread());
-        effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
-        effects
-    }
+/// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
+/// job to the plugin.
+pub fn end_job(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
+    effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
+    let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
+    // A limit scope may reserve headroom for a held job, although the job itself takes none.
+    let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
+    let Some(job) = remove_job(shared, recovery, id) else { return effects };
+    recovery.end_comparison_if_complete(shared);
+    effects.extend(accrual::record_end(shared, id, &job));
+    let (association, was_unread) = (job.association(), job.is_unread());
+    effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
+    effects
 }
 
 /// Returns the record of a job as it is at `job.new`. `is_submission` is false for a job that Flux replays.

@@ -13,12 +13,12 @@
 //!
 //! ```text
 //! mod.rs, reactor_turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
-//! validate.rs, updates.rs, life.rs    ValidatedJobs: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
 //! priority_answers.rs                 answers with a priority
 //! release.rs                          ReleaseScanner: releases held jobs
 //! refresh/                            Refresh: live fair-share in slices, and which priorities to post
 //! recovery/                           Recovery: unknown facts after a restart or a panic
+//! validate.rs, updates.rs, life.rs    functions for the events of a job from validation to INACTIVE
 //! priorities.rs, admission.rs, hold.rs, blocked.rs, age.rs, accrual.rs, ...   functions that change Shared
 //! shared.rs, terms.rs                 Shared: the state that several types use; how a priority is computed
 //! posted/, due.rs, queues.rs, subscriptions.rs, ended.rs, ...                 the tables in Shared
@@ -106,7 +106,6 @@ use crate::ids::{JobId, UserId};
 use crate::limits::Rules;
 use crate::priority::Factors;
 use crate::standing::{Retention, Standing};
-use life::ValidatedJobs;
 use recovery::Recovery;
 use refresh::Refresh;
 use release::ReleaseScanner;
@@ -127,7 +126,6 @@ pub struct Tables {
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Shared,
-    validated: ValidatedJobs,
     recovery: Recovery,
     scanner: ReleaseScanner,
     refresh: Refresh,
@@ -144,7 +142,6 @@ impl Engine {
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         Engine {
             shared: Shared::new(owner, tables),
-            validated: ValidatedJobs::default(),
             recovery: Recovery::default(),
             scanner: ReleaseScanner::default(),
             refresh: Refresh::default(),
@@ -188,13 +185,13 @@ impl Engine {
     }
 
     fn route_event(&mut self, event: Event<'_>) -> Vec<Effect> {
-        let Engine { shared, validated, recovery, refresh, staged_push, .. } = self;
+        let Engine { shared, recovery, refresh, staged_push, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
                 blocked::subscribe_at_creation(shared, id, state, has_dependencies)
             }
-            Event::Validate(facts) => validated.validate_job(shared, &facts),
-            Event::New(facts) => validated.add_job(shared, recovery, &facts),
+            Event::Validate(facts) => validate::validate_job(shared, &facts),
+            Event::New(facts) => life::add_job(shared, recovery, &facts),
             Event::Depend(id) => life::enter_depend(shared, recovery, id),
             Event::Dependency { id, name, added } => blocked::note_dependency(shared, id, name, added),
             Event::Priority(id, urgency) => self.answer_priority_state(id, urgency, None),
@@ -203,7 +200,7 @@ impl Engine {
             Event::Sched(id) => life::enter_sched(shared, id),
             Event::Run(id, resources) => life::enter_run(shared, id, &resources),
             Event::Cleanup(id) => life::enter_cleanup(shared, recovery, id),
-            Event::Inactive(id) | Event::Gone(id) => validated.end_job(shared, recovery, id),
+            Event::Inactive(id) | Event::Gone(id) => life::end_job(shared, recovery, id),
             Event::UpdateQueue { id, user, state, queue } => {
                 updates::update_queue(shared, id, user, state, queue)
             }

@@ -3,7 +3,7 @@
 
 use super::{
     Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes, blocked,
-    effect::reprioritize_all,
+    effect::reprioritize_all, life,
 };
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -56,10 +56,10 @@ impl Engine {
         let is_over = facts.state == State::Inactive;
         let mut effects =
             if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
-        self.validated.remove_job(&mut self.shared, &mut self.recovery, facts.id);
+        life::remove_job(&mut self.shared, &mut self.recovery, facts.id);
         effects.extend(blocked::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
-            effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
+            effects.extend(life::add_job(&mut self.shared, &mut self.recovery, facts));
             self.shared.ledger.store_posted_fairshare_memo(facts.id, memo);
         }
         self.recovery.record_job_lookup(facts.id);
@@ -81,7 +81,7 @@ impl Engine {
         }
         let mut effects = accrual::record_unreported_end(&mut self.shared, id);
         effects.extend(self.shared.expirations.update_job(&self.shared.ledger, id, false));
-        self.validated.remove_job(&mut self.shared, &mut self.recovery, id);
+        life::remove_job(&mut self.shared, &mut self.recovery, id);
         self.shared.subscriptions.remove_names(id);
         effects
     }

@@ -30,6 +30,9 @@ pub struct Shared {
     pub(super) ages: Ages,
     /// Nodes of the site; 0 if unknown.
     pub(super) site_nodes: u64,
+    /// Jobs that passed validation, for which Flux has not called `job.new` yet. If `job.new` names one of these jobs, a user has just
+    /// submitted the job. All other jobs are replayed.
+    pub(super) validated: BTreeSet<JobId>,
     pub(super) ledger: Ledger,
     pub(super) batches: Batches,
     pub(super) standing: Standing,

@@ -139,7 +139,7 @@ impl Engine {
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),
-            ("validated", self.validated.count_validated_jobs()),
+            ("validated", self.validated.len()),
             ("due", self.due.count_jobs()),
             ("unmoved", self.unmoved.len()),
             ("unasked", self.recovery.counts()[0]),

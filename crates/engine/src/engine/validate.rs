@@ -2,10 +2,9 @@
 //! Handles `job.validate`: decides whether a job is accepted, or an updated job stays valid. Programs depend on the
 //! order of the checks.
 
-use super::life::{ValidatedJobs, queue_name};
 use super::{
     Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, budgets::budget_rejection,
-    queue_shapes, shared::join_names, updates::move_rejection,
+    life::queue_name, queue_shapes, shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId, Queue};
 use crate::ids::{BankName, UserId};
@@ -51,27 +50,26 @@ pub struct Rejection {
     pub text: String,
 }
 
-impl ValidatedJobs {
-    pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
-        let association = shared.book.find(facts.user, facts.bank);
-        // The checks below are faster if the limit scopes of the association are stored.
-        association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
-        match rejections_of_job(shared, association, facts).next() {
-            Some(Rejection { cause, text }) => {
-                let is_uncountable = cause == RejectionCause::Resources;
-                let log = facts.size.as_ref().err().filter(|_| is_uncountable).map(|error| {
-                    let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
-                    Effect::Log(Level::Debug, log)
-                });
-                log.into_iter().chain([Effect::Reject(text)]).collect()
+pub fn validate_job(shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
+    let association = shared.book.find(facts.user, facts.bank);
+    // The checks below are faster if the limit scopes of the association are stored.
+    association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
+    let rejection = rejections_of_job(shared, association, facts).next();
+    match rejection {
+        Some(Rejection { cause, text }) => {
+            let is_uncountable = cause == RejectionCause::Resources;
+            let log = facts.size.as_ref().err().filter(|_| is_uncountable).map(|error| {
+                let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
+                Effect::Log(Level::Debug, log)
+            });
+            log.into_iter().chain([Effect::Reject(text)]).collect()
+        }
+        None => {
+            // The job is not counted yet: another plugin may still reject it.
+            if facts.state == State::New {
+                shared.validated.insert(facts.id);
             }
-            None => {
-                // The job is not counted yet: another plugin may still reject it.
-                if facts.state == State::New {
-                    self.record_validated_job(facts.id);
-                }
-                Vec::new()
-            }
+            Vec::new()
         }
     }
 }
