@@ -166,7 +166,7 @@ impl Engine {
     /// and events from an eventlog have the time of their entry.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.shared.now = now;
-        self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.concerns_single_jobs()));
+        self.shared.revision += u64::from(!event.concerns_single_jobs());
         // Any event may give held jobs headroom.
         self.shared.ledger.discard_scan_results();
         // For these events, no effect means that the job is unknown.

@@ -26,6 +26,7 @@ use super::{
 use crate::ids::JobId;
 use crate::limits::{CachedPriority, Candidates, Demand, Job, Origin, Phase, Reservation};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
+use std::num::NonZeroU64;
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now. The scheduler may
 /// have decided on such a job, so it always gets a priority, which returns it to SCHED.
@@ -223,9 +224,10 @@ pub fn answer_held_job(
 /// Caches the priority of a job if it depends neither on time nor on other jobs.
 fn cache_constant_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
     let is_lasting = !shared.is_live() && shared.weighed.weight(AGE) == 0;
-    let cached =
-        i32::try_from(urgency).map(|urgency| CachedPriority { revision: shared.revision, urgency, priority });
-    shared.ledger.cache_priority(id, cached.ok().filter(|_| is_lasting));
+    let revision = NonZeroU64::new(shared.revision).filter(|_| is_lasting);
+    let cached = revision.zip(i32::try_from(urgency).ok());
+    let cached = cached.map(|(revision, urgency)| CachedPriority { revision, urgency, priority });
+    shared.ledger.cache_priority(id, cached);
 }
 
 /// Stores the changed urgency of a held job. No scope reserves headroom for a job that Flux would not
@@ -317,7 +319,8 @@ fn compute_priority(
 
 /// Returns the cached priority of a job in SCHED if none of its inputs has changed.
 fn find_valid_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
-    let is_of_now = |it: &CachedPriority| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
+    let is_of_now =
+        |it: &CachedPriority| (it.revision.get(), i64::from(it.urgency)) == (shared.revision, urgency);
     let cached = shared.ledger.cached_priority(id).filter(is_of_now)?;
     debug_assert_eq!(
         shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency)).map(|it| it.priority),

@@ -18,10 +18,9 @@ use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::num::NonZeroU64;
 
 /// The state that several types of the engine read and change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shared {
     pub(super) book: Book,
     /// The factors, with their present weights.
@@ -66,7 +65,7 @@ pub struct Shared {
     /// The user that runs the instance.
     pub(super) owner: UserId,
     /// The number of events so far that may have changed any priority.
-    pub(super) revision: NonZeroU64,
+    pub(super) revision: u64,
     /// The time of the last event, in seconds since the epoch.
     pub(super) now: f64,
 }
@@ -74,33 +73,14 @@ pub struct Shared {
 impl Shared {
     /// Returns the initial state, before any push.
     pub(super) fn new(owner: UserId, tables: Tables) -> Self {
-        let book = Book::default();
+        let Tables { rules, factors, batches } = tables;
         Shared {
-            weighed: WeightedFactors::new(tables.factors, book.weights(), &[]),
-            book,
-            ages: Ages::default(),
-            site_nodes: 0,
-            ledger: Ledger::new(tables.rules),
-            batches: tables.batches,
-            standing: Standing::default(),
-            budgets: Budgets::default(),
-            needs_budget_scan: false,
-            posted: PostedPriorities::default(),
-            turns: InterleavingTurns::default(),
-            ended: EndedJobs::default(),
-            unsaved_ended: UnsavedEndedJobs::default(),
-            settings: Settings::default(),
-            due: Due::default(),
-            unprioritized: BTreeSet::new(),
-            unmoved: JobsLeftInPriority::default(),
-            annotations: BTreeMap::new(),
-            subscriptions: Subscriptions::new(tables.batches.subscribed),
-            expirations: Expirations::default(),
-            time_left: TimeLeft::default(),
-            queues: Queues::default(),
+            weighed: WeightedFactors::new(factors, &BTreeMap::new(), &[]),
+            ledger: Ledger::new(rules),
+            subscriptions: Subscriptions::new(batches.subscribed),
+            batches,
             owner,
-            revision: NonZeroU64::MIN,
-            now: 0.0,
+            ..Shared::default()
         }
     }
 

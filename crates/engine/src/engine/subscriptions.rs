@@ -22,7 +22,7 @@ pub(super) enum Subscribed {
 }
 
 /// The jobs to which the plugin subscribes in DEPEND.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Subscriptions {
     /// The jobs to which the plugin subscribed because other plugins may block them, with the dependencies of
     /// these plugins.
@@ -37,7 +37,7 @@ pub(super) struct Subscriptions {
 
 impl Subscriptions {
     pub fn new(most: usize) -> Self {
-        Subscriptions { foreign: BTreeMap::new(), heard: BTreeSet::new(), unwatched: BTreeSet::new(), most }
+        Subscriptions { most, ..Subscriptions::default() }
     }
 
     /// Subscribes to a job. `names` are the dependencies of other plugins that are known.

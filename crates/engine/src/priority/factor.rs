@@ -136,7 +136,7 @@ impl Default for Factors {
 }
 
 /// A table of factors with their current weights.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct WeightedFactors {
     factors: Factors,
     /// The weight of each factor.
