@@ -65,10 +65,9 @@ pub struct AssociationRecord {
 /// count in them, and a later push may contain them again.
 #[derive(Clone, Debug, Default)]
 struct User {
-    /// The default bank; `None` if the user has no current association.
+    /// The default bank. It stays when all associations of the user are removed. If the user never had a current association, a push
+    /// that is not committed may have set it.
     default_bank: Option<BankName>,
-    /// The default bank in the staged push.
-    staged_default_bank: Option<BankName>,
     banks: BTreeMap<BankName, AssociationId>,
 }
 
@@ -131,7 +130,8 @@ impl Book {
 
     /// Returns the default bank of `user`, or `None` if there is none.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
-        self.users.get(&user)?.default_bank.as_ref()
+        let user = self.users.get(&user)?;
+        user.default_bank.as_ref().filter(|_| user.banks.values().any(|id| self.is_in_force(*id)))
     }
 
     /// Returns the users whose default bank differs in `next`, with the default bank in both books.
@@ -139,8 +139,8 @@ impl Book {
         &'a self,
         next: &'a Book,
     ) -> impl Iterator<Item = (UserId, [&'a BankName; 2])> {
-        self.users.iter().filter_map(|(user, entry)| {
-            let banks = [entry.default_bank.as_ref()?, next.default_bank(*user)?];
+        self.users.keys().filter_map(|user| {
+            let banks = [self.default_bank(*user)?, next.default_bank(*user)?];
             (banks[0] != banks[1]).then_some((*user, banks))
         })
     }
@@ -262,14 +262,19 @@ impl Book {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
             _ => false,
         };
-        let mut difference = Difference::default();
+        let (mut difference, mut staged) = (Difference::default(), self.staged.take());
         for AssociationRecord { association, def_bank, fairshare } in records {
             self.has_data = true;
             let Some((user, entry)) = self.find_or_add_entry(&association) else { continue };
-            let default = user.default_bank.take().filter(|_| keeps_default);
-            user.default_bank = default.or(Some(def_bank));
+            if !keeps_default {
+                let before = user.default_bank.replace(def_bank);
+                if let (Some(staged), Some(before)) = (&mut staged, before) {
+                    staged.default_banks.entry(association.user).or_insert(before);
+                }
+            }
             entry.put(association, fairshare, &mut difference);
         }
+        self.staged = staged;
         self.latest = difference;
         self.generation += 1;
     }

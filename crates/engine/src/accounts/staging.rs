@@ -6,12 +6,15 @@
 
 use super::site_document::{Difference, SiteRecords, SiteTables, TreeChange};
 use super::{Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Entry};
+use crate::ids::{BankName, UserId};
 use fairshare::insert_all;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The staged push without its associations. The associations of the push are stored next to the current associations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
+    /// The default banks that differ from the current ones. Most pushes change no default bank.
+    pub(super) default_banks: BTreeMap<UserId, BankName>,
     /// The tables of the push. The commit computes `config`.
     tables: SiteTables,
     config: ConfigPatch,
@@ -85,7 +88,11 @@ impl Book {
             part;
         for AssociationRecord { association, def_bank, fairshare } in associations {
             let Some((user, entry)) = self.find_or_add_entry(&association) else { continue };
-            user.staged_default_bank = Some(def_bank);
+            match &user.default_bank {
+                None => user.default_bank = Some(def_bank),
+                Some(current) if *current == def_bank => drop(staged.default_banks.remove(&association.user)),
+                Some(_) => drop(staged.default_banks.insert(association.user, def_bank)),
+            }
             entry.stage(association, fairshare);
         }
         staged.tables.queues.extend(queues.into_iter().map(|queue| (queue.name.clone(), queue)));
@@ -119,7 +126,9 @@ impl Book {
         for (index, entry) in (0..).zip(&mut self.entries) {
             entry.commit(in_tree.contains(&AssociationId(index)), &mut difference);
         }
-        self.users.values_mut().for_each(|user| user.default_bank = user.staged_default_bank.take());
+        for (user, bank) in staged.default_banks {
+            self.users.entry(user).or_default().default_bank = Some(bank);
+        }
         self.has_data |= !self.is_empty();
         self.replace_tables(staged.tables);
         self.generation += 1;
@@ -131,7 +140,6 @@ impl Book {
     pub fn abort_staging(&mut self) {
         if self.staged.take().is_some() {
             self.entries.iter_mut().for_each(|entry| entry.staged = None);
-            self.users.values_mut().for_each(|user| user.staged_default_bank = None);
         }
     }
 }

@@ -308,11 +308,18 @@ fn a_bank_exists_while_a_committed_association_belongs_to_the_bank() {
 struct Model {
     present: BTreeMap<(u32, &'static str), f64>,
     removed: BTreeMap<(u32, &'static str), f64>,
+    default_banks: BTreeMap<u32, &'static str>,
+}
+
+/// Returns the default bank in the record with this fair-share.
+fn choose_default_bank(fairshare: f64) -> &'static str {
+    if fairshare == 2.0 { "B" } else { "A" }
 }
 
 impl Model {
     fn upsert(&mut self, records: &[(u32, &'static str, f64)]) {
         for (user, bank, fairshare) in records {
+            self.default_banks.insert(*user, choose_default_bank(*fairshare));
             self.removed.remove(&(*user, *bank));
             self.present.insert((*user, *bank), *fairshare);
         }
@@ -320,6 +327,7 @@ impl Model {
 
     fn replace(&mut self, records: &[(u32, &'static str, f64)]) -> Difference {
         let before = std::mem::take(&mut self.present);
+        self.default_banks.clear();
         self.upsert(records);
         let mut difference = Difference::default();
         for (key, fairshare) in &self.present {
@@ -353,8 +361,11 @@ proptest::proptest! {
         for (kind, listed, size) in steps {
             let listed: Vec<(u32, &'static str, f64)> =
                 listed.into_iter().map(|(user, bank, n)| (user, ["A", "B"][bank], f64::from(n))).collect();
-            let records: Vec<AssociationRecord> =
-                listed.iter().map(|(user, bank, fairshare)| record(*user, bank, *fairshare)).collect();
+            let make_record = |(user, bank, fairshare): &(u32, &str, f64)| {
+                let def_bank = choose_default_bank(*fairshare).into();
+                AssociationRecord { def_bank, ..record(*user, bank, *fairshare) }
+            };
+            let records: Vec<AssociationRecord> = listed.iter().map(make_record).collect();
             if kind >= 2 {
                 book.begin_staging(false);
                 records.chunks(size).for_each(|chunk| book.stage_records(make_document(chunk.to_vec())));
@@ -396,6 +407,10 @@ proptest::proptest! {
             for (id, listed) in book.associations(None).chain(book.removed()) {
                 let first = *ids.entry((listed.user, listed.bank.clone())).or_insert(id);
                 proptest::prop_assert_eq!(first, id);
+            }
+            for user in 0..5 {
+                let default = book.default_bank(UserId(user)).map(|bank| bank.as_str());
+                proptest::prop_assert_eq!(default, model.default_banks.get(&user).copied());
             }
             for (id, listed) in book.associations(None) {
                 proptest::prop_assert_eq!(book.find(listed.user, Some(listed.bank.as_str())), Some(id));
