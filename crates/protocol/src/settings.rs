@@ -13,14 +13,14 @@ use crate::records::budget::BUDGETS;
 use crate::value::{Members, describe, members};
 use fairshare::charging::is_factor;
 use fairshare::shortened;
-use fairshare_engine::accounts::{RunningLimits, Scope};
-use fairshare_engine::budgets::BudgetMode;
+use fairshare_engine::accounts::Scope;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::QueueName;
 use fairshare_engine::priority::PRIORITY_LIMIT;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
+use std::str::FromStr;
 
 /// The name of the table.
 pub const TABLE: &CStr = c"fairshare";
@@ -104,7 +104,7 @@ pub const SETTINGS: [Setting; 16] = [
         doc: "How running jobs accrue usage. With \"elapsed\", a job is charged while it runs. With \"committed\", a job is charged \
               at its start for its whole time limit, and the unused time is credited at its end.",
         read: One("\"elapsed\" or \"committed\"", |settings, value| {
-            set_value(&mut settings.accrual, read_text(value)?.parse().ok())
+            set_value(&mut settings.accrual, read_word(value))
         }),
     },
     Setting {
@@ -154,7 +154,7 @@ pub const SETTINGS: [Setting; 16] = [
         default: "\"upstream\"",
         doc: "When a job counts under limits on running jobs. With \"upstream\", it counts when it starts, as in flux-accounting's \
               plugin. With \"strict\", it counts before it enters SCHED, so no more jobs are in SCHED than could run at once.",
-        read: One(RUNNING_RULES, |settings, value| set_value(&mut settings.running.others, read_rule(value))),
+        read: One(RUNNING_RULES, |settings, value| set_value(&mut settings.running.others, read_word(value))),
     },
     Setting {
         name: QUEUES,
@@ -172,7 +172,7 @@ pub const SETTINGS: [Setting; 16] = [
               the job. With \"max\", it is the largest weighted part that the job has of the nodes, cores or GPUs of the site, times the \
               nodes of the site. A change applies to jobs that start after the next sync, which stores it with the resources of the site.",
         read: One("\"sum\" or \"max\"", |settings, value| {
-            set_value(&mut settings.charge_by, read_text(value)?.parse().ok())
+            set_value(&mut settings.charge_by, read_word(value))
         }),
     },
     Setting {
@@ -199,9 +199,7 @@ pub const SETTINGS: [Setting; 16] = [
         doc: "What the plugin does with a job that may use more than a budget has left. With \"hold\", it holds the job. With \
               \"reject\", it rejects the job at submission. With \"warn\", it neither holds nor rejects the job.",
         read: One("\"hold\", \"reject\" or \"warn\"", |settings, value| {
-            let modes =
-                [("hold", BudgetMode::Hold), ("reject", BudgetMode::Reject), ("warn", BudgetMode::Warn)];
-            set_value(&mut settings.budgets, choose(value, modes))
+            set_value(&mut settings.budgets, read_word(value))
         }),
     },
     Setting {
@@ -211,7 +209,7 @@ pub const SETTINGS: [Setting; 16] = [
               them, and the siblings of these banks. With \"all\", they see the whole tree, and the priority terms of all jobs. With \"own\", limits \
               on a bank or a queue are shown without the amount in use. If such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
-            set_value(&mut settings.public, read_text(value)?.parse().ok())
+            set_value(&mut settings.public, read_word(value))
         }),
     },
     Setting {
@@ -292,7 +290,7 @@ type SetOfQueue = fn(&mut Settings, QueueName, &RawValue) -> Option<()>;
 /// The keys of the table of a queue: each with the values that are accepted.
 const QUEUE_KEYS: [(&str, &str, SetOfQueue); 4] = [
     (RUNNING_LIMITS, RUNNING_RULES, |settings, queue, value| {
-        settings.running.queues.insert(queue, read_rule(value)?);
+        settings.running.queues.insert(queue, read_word(value)?);
         Some(())
     }),
     (CHARGE, FACTOR, |settings, queue, value| {
@@ -410,12 +408,6 @@ fn set_value<T>(to: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-/// Returns the member of `choices` that the text `value` names.
-fn choose<T, const N: usize>(value: &RawValue, choices: [(&str, T); N]) -> Option<T> {
-    let name = read_text(value)?;
-    choices.into_iter().find(|(choice, _)| *choice == name).map(|(_, member)| member)
-}
-
 fn read_bool(value: &RawValue) -> Option<bool> {
     serde_json::from_str(value.get()).ok()
 }
@@ -424,7 +416,8 @@ fn read_text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn read_rule(value: &RawValue) -> Option<RunningLimits> {
+/// Returns the variant of `T` that the text `value` names.
+fn read_word<T: FromStr>(value: &RawValue) -> Option<T> {
     read_text(value)?.parse().ok()
 }
 

@@ -13,13 +13,15 @@ use crate::standing::{EndedRun, Job};
 use fairshare::charging::whole_milliseconds;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
+use strum::EnumString;
 
 /// The spent amount that the engine assumes while the balance is unknown. This amount exceeds the cap of every budget,
 /// and fits into the 63 bits of an integer in Flux's JSON.
 pub const UNKNOWN: u64 = 1 << 62;
 
 /// How the plugin treats a job that does not fit into a budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum BudgetMode {
     /// The plugin holds the job.
     #[default]

@@ -4,7 +4,7 @@
 use super::*;
 use fairshare::accrual::Mode;
 use fairshare::charging::ChargeBy;
-use fairshare_engine::accounts::RunningLimitSettings;
+use fairshare_engine::accounts::{RunningLimitSettings, RunningLimits};
 use fairshare_engine::budgets::BudgetMode;
 use fairshare_engine::engine::answers::Open;
 
