@@ -48,7 +48,7 @@ use jobs::EndedLog;
 use reading::Reading;
 use record::{ROOT, manifest_key};
 use std::collections::HashSet;
-use writing::{JOBS_PAGE, PAGE, WriterInput, WriterStep, Writing};
+use writing::{WriterStep, Writing};
 
 /// The number of the look-up of the manifest. The numbers of chunks are smaller.
 const MANIFEST: u64 = u64::MAX;
@@ -229,17 +229,7 @@ impl Snapshot {
                     self.state = State::Idle;
                     return vec![Action::Next];
                 }
-                let then = match writing.find_next_input() {
-                    WriterInput::AsPushed => writing.store_ranking_by_pushed_usage(engine::as_pushed(&view)),
-                    WriterInput::Page(after, as_pushed) => {
-                        let page = engine::associations_page(&view, after, PAGE, as_pushed);
-                        writing.add_page(&page, stored_keys)
-                    }
-                    WriterInput::Jobs(first) => {
-                        let page = engine::uncovered(&view, first, JOBS_PAGE);
-                        writing.add_ended(page, stored_keys)
-                    }
-                };
+                let then = writing.add_next_page(&view, stored_keys);
                 self.continue_writing(then)
             }
             State::Idle => self.add_ended(engine),

@@ -7,7 +7,7 @@ use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
 use super::site_chunks::build_chunks;
-use super::writing::{PAGE, WriterInput, WriterStep, Writing};
+use super::writing::{PAGE, WriterStep, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
@@ -90,28 +90,14 @@ impl Kvs {
     fn write_snapshot(&mut self, rest: &SavedSite, all: &[SavedAssociation]) {
         let stored_keys = self.stored_keys.clone();
         let mut writing = Writing::new(1, 7, 0.0, rest, false, &stored_keys);
-        loop {
-            let then = match writing.find_next_input() {
-                WriterInput::AsPushed => writing.store_ranking_by_pushed_usage(None),
-                WriterInput::Page(after, _) => {
-                    let from = after.map_or(0, |(user, bank)| {
-                        let key = |kept: &SavedAssociation| {
-                            let association = &kept.record.association;
-                            (association.user, association.bank.as_str().to_owned())
-                        };
-                        all.iter()
-                            .position(|kept| key(kept) > (user, bank.as_str().to_owned()))
-                            .unwrap_or(all.len())
-                    });
-                    let page = &all[from..all.len().min(from + PAGE)];
-                    writing.add_page(page, &stored_keys)
-                }
-                WriterInput::Jobs(_) => writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys),
-            };
-            if self.execute_step(&mut writing, then, &stored_keys) {
-                break;
-            }
+        // A page with fewer than `PAGE` associations is the last one, so it may be empty.
+        for number in 0..=all.len() / PAGE {
+            let page = &all[number * PAGE..all.len().min((number + 1) * PAGE)];
+            let then = writing.add_page(page, &stored_keys);
+            assert!(!self.execute_step(&mut writing, then, &stored_keys));
         }
+        let then = writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys);
+        assert!(self.execute_step(&mut writing, then, &stored_keys));
     }
 
     /// Carries out a step of the writer. Returns true if the snapshot is written.

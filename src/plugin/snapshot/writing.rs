@@ -8,7 +8,7 @@ use super::record::{
 };
 use super::site_chunks::build_chunks;
 use fairshare::insert_all;
-use fairshare_engine::engine::{SavedAssociation, SavedSite};
+use fairshare_engine::engine::{self, SavedAssociation, SavedSite, View};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
@@ -18,29 +18,18 @@ const BATCH: usize = 256 << 10;
 /// The number of associations read in one reactor turn.
 pub(super) const PAGE: usize = 400;
 /// The maximum number of ended jobs, and of associations with ended jobs, read in one reactor turn.
-pub(super) const JOBS_PAGE: usize = 2000;
+const JOBS_PAGE: usize = 2000;
 
 /// Keys with their new values; `None` unlinks the key.
 pub(super) type Changes = Vec<(String, Option<String>)>;
-
-/// The data that the writer needs next from the engine.
-#[derive(Debug)]
-pub(super) enum WriterInput<'a> {
-    /// The ranking of the tree by the pushed usages.
-    AsPushed,
-    /// The next page of associations, after the association in the first field. With the ranking in the second field,
-    /// the engine finds fair-shares that need not be stored.
-    Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
-    /// The ended jobs after the bookmark.
-    Jobs(Bookmark),
-}
 
 /// A snapshot that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     /// The generation of the site data when the plugin began to write the snapshot.
     pub generation: u64,
-    /// The ranking by the pushed usages; the inner `None` means that there is no tree.
+    /// The ranking by the pushed usages, with which the engine finds fair-shares that need not be stored. The inner `None` means that
+    /// there is no tree.
     as_pushed: Option<Option<AsPushed>>,
     /// The last association that was added.
     after: Option<(UserId, BankName)>,
@@ -69,7 +58,7 @@ pub(super) struct Writing {
 /// The action that the caller must do next.
 #[derive(Debug)]
 pub(super) enum WriterStep {
-    /// Get the next input from the engine, and call the writer again in the next reactor turn.
+    /// Call [`Writing::add_next_page`] in the next reactor turn.
     Page,
     /// Commit these changes, then call [`Writing::take_batch`].
     Write(Changes),
@@ -98,21 +87,18 @@ impl Writing {
         writing
     }
 
-    pub(super) fn find_next_input(&self) -> WriterInput<'_> {
-        match (&self.as_pushed, self.jobs) {
-            (None, _) => WriterInput::AsPushed,
-            (_, Some(first)) => WriterInput::Jobs(first),
-            (Some(as_pushed), None) => {
-                let after = self.after.as_ref().map(|(user, bank)| (*user, bank));
-                WriterInput::Page(after, as_pushed.as_ref())
-            }
+    /// Adds the next page of the engine's data. The ranking by the pushed usages comes first, then all associations, then the ended jobs.
+    pub(super) fn add_next_page(&mut self, view: &View<'_>, known: &HashSet<String>) -> WriterStep {
+        if let Some(first) = self.jobs {
+            return self.add_ended(engine::uncovered(view, first, JOBS_PAGE), known);
         }
-    }
-
-    /// Sets the ranking by the pushed usages; `None` means that there is no tree.
-    pub(super) fn store_ranking_by_pushed_usage(&mut self, as_pushed: Option<AsPushed>) -> WriterStep {
-        self.as_pushed = Some(as_pushed);
-        WriterStep::Page
+        let Some(as_pushed) = &self.as_pushed else {
+            self.as_pushed = Some(engine::as_pushed(view));
+            return WriterStep::Page;
+        };
+        let after = self.after.as_ref().map(|(user, bank)| (*user, bank));
+        let page = engine::associations_page(view, after, PAGE, as_pushed.as_ref());
+        self.add_page(&page, known)
     }
 
     /// Adds the next page of associations. A page with fewer than `PAGE` associations is the last.
