@@ -25,36 +25,8 @@ fn has_jansson() -> bool {
 
 #[cfg(feature = "bindgen")]
 mod bindings {
-    /// The C functions for which bindgen generates bindings. The plugin can call no others.
-    const FUNCTIONS: &[&str] = &[
-        "flux_plugin_register",
-        "flux_plugin_get_conf",
-        "flux_plugin_aux_set",
-        "flux_plugin_arg_(unpack|strerror|destroy)",
-        "flux_jobtap_(get_flux|service_register_ex|set_load_sort_order)",
-        "flux_jobtap_(reprioritize_all|reprioritize_job|priority_unavail|error)",
-        "flux_jobtap_(job_lookup|job_subscribe|job_unsubscribe|dependency_add|dependency_remove|raise_exception|event_post_pack)",
-        "flux_jobtap_(jobspec_update_pack|jobspec_update_id_pack)",
-        "flux_msg_(get_cred|incref|decref)",
-        "flux_request_decode",
-        "flux_respond",
-        "flux_respond_error",
-        "flux_log",
-        "flux_aux_(get|set)",
-        "flux_get_reactor",
-        "flux_reactor_now",
-        "flux_timer_watcher_(create|reset)",
-        "flux_watcher_(start|stop|destroy)",
-        "flux_rpc",
-        "flux_rpc_get",
-        "flux_job_kvs_key",
-        "flux_kvs_txn_(create|destroy|put|unlink)",
-        "flux_kvs_commit",
-        "flux_kvs_lookup",
-        "flux_kvs_lookup_get",
-        "flux_future_then",
-        "flux_future_destroy",
-    ];
+    /// The C functions for which bindgen generates bindings, one per line. The plugin can call no others.
+    const FUNCTIONS: &str = include_str!("etc/flux-symbols.txt");
 
     pub fn generate() {
         let flux = pkg_config::Config::new().cargo_metadata(false).probe("flux-core");
@@ -75,7 +47,7 @@ mod bindings {
             .merge_extern_blocks(true)
             .wrap_unsafe_ops(true)
             .rust_edition(bindgen::RustEdition::Edition2024);
-        for function in FUNCTIONS {
+        for function in FUNCTIONS.lines().filter(|line| !line.starts_with('#')) {
             builder = builder.allowlist_function(function);
         }
         let bindings = builder.generate().expect("bindgen generates bindings from wrapper.h");
