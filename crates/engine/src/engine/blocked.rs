@@ -127,23 +127,3 @@ fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     // If the job already has a reservation, a release scan has just released it.
     if job.reservation == Reservation::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
-
-/// Subscribes to a job again after a panic, because the panic may have lost the subscription. Ends all earlier
-/// subscriptions first, because Flux counts subscriptions. The replay reads the eventlog, which shows the dependencies
-/// that other plugins changed meanwhile.
-pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
-    let foreign_names = shared.subscriptions.take_names(id);
-    shared.expirations.remove_job(id);
-    if state > State::Depend {
-        shared.subscriptions.mark_job_watched(id);
-    }
-    let mut effects = vec![Effect::Unsubscribe(id)];
-    let foreign_names = match (foreign_names, state) {
-        (Some(foreign_names), State::New) => foreign_names,
-        (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
-        _ => return effects,
-    };
-    shared.subscriptions.restore_taken_names(id, foreign_names);
-    effects.push(Effect::Subscribe(id));
-    effects
-}

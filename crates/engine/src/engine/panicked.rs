@@ -2,7 +2,7 @@
 //! Compares all jobs with Flux after a panic. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{
-    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes, blocked,
+    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes,
     effect::reprioritize_all, life,
 };
 use crate::ids::JobId;
@@ -57,7 +57,8 @@ impl Engine {
         let mut effects =
             if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
         life::remove_job(&mut self.shared, &mut self.recovery, facts.id);
-        effects.extend(blocked::renew_subscription(&mut self.shared, facts.id, facts.state));
+        self.shared.expirations.remove_job(facts.id);
+        effects.extend(self.shared.subscriptions.renew_subscription(facts.id, facts.state));
         if !is_over {
             effects.extend(life::add_job(&mut self.shared, &mut self.recovery, facts));
             self.shared.ledger.store_posted_fairshare_memo(facts.id, memo);

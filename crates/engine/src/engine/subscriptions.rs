@@ -5,7 +5,7 @@
 //! Flux searches its list of subscriptions from the front, so the number of subscriptions is bounded. A further job
 //! is unwatched: no event reports when other plugins release the job.
 
-use super::{Effect, foreign::ForeignNames};
+use super::{Effect, State, foreign::ForeignNames};
 use crate::ids::JobId;
 use crate::limits::BlockState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,21 +110,21 @@ impl Subscriptions {
         self.heard.remove(&id)
     }
 
-    /// Removes and returns the dependencies of job `id` after a panic, or `None` if none are stored. The plugin may or may not be
-    /// subscribed to the job.
-    pub fn take_names(&mut self, id: JobId) -> Option<ForeignNames> {
+    /// Subscribes to a job again after a panic, because the panic may have lost the subscription. Ends all earlier
+    /// subscriptions first, because Flux counts subscriptions. The replay reads the eventlog, which shows the dependencies
+    /// that other plugins changed meanwhile.
+    pub fn renew_subscription(&mut self, id: JobId, state: State) -> Vec<Effect> {
         self.heard.remove(&id);
-        self.foreign.remove(&id)
-    }
-
-    /// Stores the dependencies again that [`Subscriptions::take_names`] removed.
-    pub fn restore_taken_names(&mut self, id: JobId, names: ForeignNames) {
+        if state > State::Depend {
+            self.unwatched.remove(&id);
+        }
+        let names = match (self.foreign.remove(&id), state) {
+            (Some(names), State::New) => names,
+            (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
+            _ => return vec![Effect::Unsubscribe(id)],
+        };
         self.foreign.insert(id, names);
-    }
-
-    /// Notes that job `id` is no longer unwatched: it has left DEPEND, or the plugin has subscribed to it.
-    pub fn mark_job_watched(&mut self, id: JobId) {
-        self.unwatched.remove(&id);
+        vec![Effect::Unsubscribe(id), Effect::Subscribe(id)]
     }
 
     /// Returns the number of jobs in `foreign`, and the number of jobs in `unwatched`.
