@@ -3,6 +3,7 @@
 
 use crate::interner::Interner;
 use crate::value::BEYOND;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// The type of a field.
@@ -82,7 +83,7 @@ impl Field {
 pub type Fault = (&'static str, String);
 
 /// A type of record: its array, table and fields, and its conversion for the engine.
-pub trait Record: Sized {
+pub trait Record: Serialize {
     /// The engine's type for the record.
     type Accepted;
     /// The name of the array that holds records of this type in a push.
@@ -95,9 +96,6 @@ pub trait Record: Sized {
     const OPTIONAL: &'static [Field] = &[];
     /// The keys that identify a record, each with its name in messages.
     const KEYS: &'static [(&'static str, &'static str)];
-
-    /// Returns the values of the keys in [`Record::KEYS`], each with the name of its key in messages.
-    fn key_values(&self) -> Vec<(&'static str, String)>;
 
     /// Returns a reason if no job can match the record, which is then left out. Returns `None` for any other record.
     fn left_out(&self) -> Option<String> {

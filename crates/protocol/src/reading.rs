@@ -80,7 +80,11 @@ impl Reader {
         let first = self.count_records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
-            let describe = |what: String| describe_fault::<R>(first + at, &what, wire.key_values());
+            let describe = |what: String| {
+                let record = serde_json::value::to_raw_value(&wire).ok();
+                let record = record.as_deref().and_then(members).unwrap_or_default();
+                describe_fault::<R>(first + at, &what, &record)
+            };
             let left_out = wire.left_out();
             if let Some(why) = &left_out {
                 *self.left_out.entry(R::ARRAY).or_default() += 1;
@@ -121,7 +125,7 @@ impl Reader {
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
                 let what = format!(": expected object, got {}", describe(value));
-                WireError::Record(describe_fault::<R>(first + at, &what, Vec::new()))
+                WireError::Record(describe_fault::<R>(first + at, &what, &Members::new()))
             })?;
             wires.push(read_record(first + at, &record)?);
         }
@@ -130,10 +134,7 @@ impl Reader {
 }
 
 fn read_record<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'a>) -> Read<Object<R>> {
-    let fault = |what: String| {
-        let who = R::KEYS.iter().filter_map(|(key, word)| Some((*word, to_text(record.get(*key)?)?)));
-        WireError::Record(describe_fault::<R>(index, &what, who.collect()))
-    };
+    let fault = |what: String| WireError::Record(describe_fault::<R>(index, &what, record));
     for Field { key, kind, .. } in R::FIELDS {
         match record.get(*key) {
             None => return Err(fault(format!(".{key}: key is missing"))),
@@ -160,11 +161,12 @@ fn to_text(value: &RawValue) -> Option<String> {
     }
 }
 
-/// Returns an error message about record `index` of an array. `what` is the error, and `who` contains names
-/// that identify the record.
-fn describe_fault<R: Record>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
-    let who: Vec<String> = who
-        .into_iter()
+/// Returns an error message about record `index` of an array. `what` is the error. The message contains the values of
+/// the keys that identify the record.
+fn describe_fault<R: Record>(index: usize, what: &str, record: &Members<'_>) -> String {
+    let who: Vec<String> = R::KEYS
+        .iter()
+        .filter_map(|(key, word)| Some((word, to_text(record.get(*key)?)?)))
         .filter(|(_, name)| !name.is_empty())
         .map(|(word, name)| format!("{word} {}", shortened(&name).escape_debug()))
         .collect();

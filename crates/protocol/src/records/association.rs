@@ -90,7 +90,7 @@ pub type BorrowedAssociation<'a> = AssociationRecord<Text<'a>>;
 /// can match the record. The leaf is `None` if the record does not describe a leaf.
 pub type AssociationWithLeaf = (Option<accounts::AssociationRecord>, Option<Leaf>);
 
-impl<S: AsRef<str>> Record for AssociationRecord<S> {
+impl<S: AsRef<str> + Serialize> Record for AssociationRecord<S> {
     type Accepted = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const TABLE: &'static str = "association_table";
@@ -117,10 +117,6 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         Field::new("counted_until", Kind::Number).with_column(None),
     ];
     const KEYS: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
-
-    fn key_values(&self) -> Vec<(&'static str, String)> {
-        vec![("user", self.userid.to_string()), ("bank", self.bank.as_ref().to_owned())]
-    }
 
     fn left_out(&self) -> Option<String> {
         if self.user().is_some() {
@@ -181,7 +177,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
     }
 }
 
-impl<S: AsRef<str>> AssociationRecord<S> {
+impl<S: AsRef<str> + Serialize> AssociationRecord<S> {
     /// Returns the user id; `None` if no job can have it.
     fn user(&self) -> Option<UserId> {
         u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).map(UserId)

@@ -21,10 +21,6 @@ impl Record for ProjectRecord {
     const FIELDS: &'static [Field] = &[Field::new("project", Kind::Name)];
     const KEYS: &'static [(&'static str, &'static str)] = &[("project", "project")];
 
-    fn key_values(&self) -> Vec<(&'static str, String)> {
-        vec![("project", self.project.clone())]
-    }
-
     fn convert(&self, _: &mut Interner) -> Result<ProjectName, Fault> {
         check_name("project", &self.project, "\"flux account delete-project ''\" removes it")?;
         Ok(self.project.as_str().into())
@@ -62,10 +58,6 @@ impl Record for BankRecord {
         Field::new("active", Kind::Integer).with_substitute("1"),
     ];
     const KEYS: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
-
-    fn key_values(&self) -> Vec<(&'static str, String)> {
-        vec![("bank", self.bank.clone())]
-    }
 
     fn convert(&self, names: &mut Interner) -> Result<Self::Accepted, Fault> {
         check_name("bank", &self.bank, "\"flux account delete-bank --force ''\" removes it")?;
@@ -123,10 +115,6 @@ impl Record for FactorRecord {
     const TABLE: &'static str = "priority_factor_weight_table";
     const FIELDS: &'static [Field] = &[Field::new("factor", Kind::Text), Field::new("weight", Kind::Integer)];
     const KEYS: &'static [(&'static str, &'static str)] = &[("factor", "factor")];
-
-    fn key_values(&self) -> Vec<(&'static str, String)> {
-        vec![("factor", self.factor.clone())]
-    }
 
     fn convert(&self, _: &mut Interner) -> Result<Self::Accepted, Fault> {
         check_name("factor", &self.factor, "name the factor")?;

@@ -54,10 +54,6 @@ impl Record for QueueRecord {
     ];
     const KEYS: &'static [(&'static str, &'static str)] = &[("queue", "queue")];
 
-    fn key_values(&self) -> Vec<(&'static str, String)> {
-        vec![("queue", self.queue.clone())]
-    }
-
     fn convert(&self, _: &mut Interner) -> Result<Queue, Fault> {
         check_name("queue", &self.queue, "\"flux account delete-queue ''\" removes it")?;
         Ok(Queue {
