@@ -45,7 +45,7 @@ impl Unit {
     /// Formats a usage for a column of this unit, with the same number of decimals in each row.
     pub(crate) fn column(self, usage: f64) -> String {
         match self {
-            Unit::NodeSeconds if usage >= 0.01 * HOUR => decimals(usage / HOUR),
+            Unit::NodeSeconds if usage.abs() >= 0.01 * HOUR => decimals(usage / HOUR),
             _ => self.figure(usage),
         }
     }
@@ -74,7 +74,7 @@ impl Unit {
 fn format_hours(hours: f64) -> String {
     match hours.abs() {
         0.0 => "0".to_owned(),
-        small if small < 0.01 => "< 0.01".to_owned(),
+        small if small < 0.01 => if hours < 0.0 { "> -0.01" } else { "< 0.01" }.to_owned(),
         small if small < 1000.0 => format!("{hours:.2}"),
         _ => group_digits(&format!("{hours:.0}")),
     }
@@ -89,18 +89,19 @@ fn decimals(number: f64) -> String {
     }
 }
 
-/// Formats a number with two decimals, or with three significant digits if it is below 0.1.
+/// Formats a number with two decimals, or with three significant digits if its absolute value is below 0.1.
 pub(crate) fn plain(number: f64) -> String {
-    if number.fract() == 0.0 || number >= 1000.0 {
+    let size = number.abs();
+    if number.fract() == 0.0 || size >= 1000.0 {
         group_digits(&format!("{number:.0}"))
-    } else if number >= 0.1 {
+    } else if size >= 0.1 {
         format!("{number:.2}")
-    } else if number >= 1e-6 {
-        let decimals = 2 - number.log10().floor() as i32;
+    } else if size >= 1e-6 {
+        let decimals = 2 - size.log10().floor() as i32;
         let text = format!("{number:.*}", usize::try_from(decimals).unwrap_or(2));
         text.trim_end_matches('0').to_owned()
     } else {
-        "< 0.000001".to_owned()
+        if number < 0.0 { "> -0.000001" } else { "< 0.000001" }.to_owned()
     }
 }
 
@@ -345,6 +346,11 @@ mod tests {
             (0.001234, "< 0.01", "0.00123"),
             (1e-9, "< 0.01", "< 0.000001"),
             (3.6e30, "1.00e27", "3.60e30"),
+            (-7200.5, "-2.00", "-7,200"),
+            (-3.6e9, "-1,000,000", "-3,600,000,000"),
+            (-150.25, "-0.04", "-150.25"),
+            (-0.001234, "> -0.01", "-0.00123"),
+            (-1e-9, "> -0.01", "> -0.000001"),
         ];
         for (usage, hours, raw) in usages {
             assert_eq!(
@@ -382,8 +388,9 @@ mod tests {
 
     #[test]
     fn all_values_of_a_column_have_the_same_number_of_decimals() {
-        let column = [0.0, 36.0, 3600.0, 3.6e7 + 1800.0, 3.6e13].map(|usage| Unit::NodeSeconds.column(usage));
-        assert_eq!(column, ["0", "0.01", "1.00", "10,000.50", "10,000,000,000"]);
+        let column = [0.0, 36.0, 3600.0, 3.6e7 + 1800.0, 3.6e13, -3.6e7 - 1800.0];
+        let column = column.map(|usage| Unit::NodeSeconds.column(usage));
+        assert_eq!(column, ["0", "0.01", "1.00", "10,000.50", "10,000,000,000", "-10,000.50"]);
     }
 
     #[test]
