@@ -117,7 +117,8 @@ impl Usage {
         let mut names: HashMap<i64, &str> = HashMap::new();
         let mut defaults: HashMap<i64, &str> = HashMap::new();
         for account in &ledger.accounts {
-            names.entry(account.userid).or_insert(account.user.as_str());
+            // If several users have the id, sync counts its jobs for the last one.
+            names.insert(account.userid, account.user.as_str());
             if account.is_default {
                 defaults.insert(account.userid, ledger.bank_name(account));
             }

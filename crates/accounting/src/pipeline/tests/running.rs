@@ -42,6 +42,32 @@ fn a_running_job_without_a_record_counts_until_now_in_the_report() {
 }
 
 #[test]
+fn a_usage_report_names_the_present_user_of_an_id_that_an_inactive_user_had() {
+    let site = Site::new("renamed");
+    // flux-accounting has no command that renames a user, so a site adds a second user with the same id.
+    site.run_sql(
+        "UPDATE association_table SET active = 0 WHERE userid = 3;
+         INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('new3', 3, 'B', 'B')",
+    );
+    site.add_job(9, 3, "B", 59_500.0, 500.0);
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let query = Query {
+        since: 0.0,
+        until: f64::INFINITY,
+        whole: false,
+        by: By::User,
+        running: &[],
+        now: NOW,
+        users: &["new3".to_owned()],
+        banks: &[],
+        day: &|_| (String::new(), f64::INFINITY),
+        name: &|_| String::new(),
+    };
+    let usage = Usage::new(&database.snapshot().expect("a snapshot"), &query).expect("usage");
+    assert_eq!(usage.lines.keys().map(|(user, _)| user.as_str()).collect::<Vec<_>>(), ["new3"]);
+}
+
+#[test]
 fn the_spending_rate_counts_a_running_job_up_to_its_time_limit() {
     let site = make_site("running-rate");
     add_deposit(&site, budget("bank", "B", BudgetUnit::NodeHours, (0, 100_000), 5)).expect("a deposit");
