@@ -209,12 +209,20 @@ impl Entry {
         self.find_value(is_key).unwrap_or_default()
     }
 
-    /// Returns the options that no version of sacctmgr has.
+    /// Returns the options that no version of sacctmgr has. The type of a GPU looks like an option, because sacctmgr writes
+    /// `GrpTRES=cpu=8,gres/gpu:a100=4` without quotes.
     fn unknown_options(&self) -> impl Iterator<Item = &str> {
         let is_known = |key: &str| {
             !key.is_empty() && OPTIONS.split(' ').chain(["shares"]).any(|name| name.starts_with(key))
         };
-        self.options.iter().map(|(key, _)| key.as_str()).filter(move |key| !is_known(key))
+        let has_type = |value: &str| {
+            let last = value.rsplit(',').next().unwrap_or_default();
+            last.starts_with("gres/") && !last.contains('=')
+        };
+        let before = std::iter::once("").chain(self.options.iter().map(|(_, value)| value.as_str()));
+        let options = self.options.iter().zip(before);
+        let unknown = options.filter(move |((key, _), before)| !has_type(before) && !is_known(key));
+        unknown.map(|((key, _), _)| key.as_str())
     }
 }
 

@@ -69,11 +69,8 @@ impl Columns {
     fn parse(header: &str, shares: &'static str) -> Result<Columns, String> {
         let separator = separator(header);
         let names: Vec<String> = header.split(separator).map(normalize_name).collect();
-        let printed: Vec<&str> = names
-            .iter()
-            .map(String::as_str)
-            .filter(|name| !name.is_empty() && *name != "partition")
-            .collect();
+        let printed = names.iter().map(String::as_str);
+        let printed: Vec<&str> = printed.filter(|name| !name.is_empty() && *name != "partition").collect();
         let is_long_formula = printed
             .strip_prefix(&LONG_FORMULA)
             .is_some_and(|end| LONG_FORMULA_END.iter().any(|columns| end == columns));
