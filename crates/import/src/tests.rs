@@ -259,6 +259,14 @@ fn the_type_of_a_gpu_in_a_dump_of_sacctmgr_is_not_an_option() {
 }
 
 #[test]
+fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
+    for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
+        assert_eq!(tidy::erase_lines_around_output(text), text);
+    }
+    assert_eq!(tidy::erase_lines_around_output("sshare: error: no\nann: 1\n"), "\nann: 1\n");
+}
+
+#[test]
 fn no_import_format_is_detected_for_unrelated_text() {
     assert_eq!(detect_format("hello\nworld\n"), None);
     assert_eq!(detect_format(""), None);

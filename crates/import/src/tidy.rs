@@ -55,7 +55,8 @@ pub(super) fn is_outside_of_output(line: &str) -> bool {
     let (first, second) = (words.next().unwrap_or_default(), words.next());
     ["```", "~~~", "#", "[SNIP", "==="].iter().any(|mark| line.starts_with(mark))
         || is_prompt(line)
-        || (second.is_some() && is_program_prefix(first))
+        // In a list of usages, a number follows the name.
+        || (second.is_some_and(|word| word.parse::<f64>().is_err()) && is_program_prefix(first))
         || line.to_lowercase().starts_with("warning")
         || ["Users requested:", "Accounts requested:"].contains(&line)
         || first == ":"
