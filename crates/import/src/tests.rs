@@ -239,6 +239,8 @@ unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
         ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
     );
     assert_eq!(pbs::read_usage_list(text).expect("usages"), [("x".to_owned(), 33.0)]);
+    // Lines of a terminal before the table become empty lines.
+    assert_eq!(pbs::read_usage_list(&format!("\n\n\n\n{text}")).expect("usages"), [("x".to_owned(), 33.0)]);
     // All entities that are not in the resource_group file have the number -1, which is also the group of the
     // root.
     let unlisted = "\

@@ -11,7 +11,7 @@ use fairshare::MAX_USAGE;
 /// equals sign after the name is ignored.
 pub(crate) fn read_usage_list(text: &str) -> Result<Vec<(String, f64)>, String> {
     let mut list = UsageList::default();
-    if text.lines().take(3).any(is_table_line) {
+    if text.lines().any(is_table_line) {
         for (line, name, amount) in entity_usages(text)? {
             list.add(&format!("line {line}"), name, amount)?;
         }
