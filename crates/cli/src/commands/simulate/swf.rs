@@ -53,7 +53,7 @@ pub(super) fn read_trace(
         if read_line(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
             break;
         }
-        let line = String::from_utf8_lossy(&bytes);
+        let line = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes));
         if let Some(said) = line.trim_start().strip_prefix(';') {
             if let Some((key, value)) = said.split_once(':') {
                 read_header(key.trim(), value.trim(), &mut start, history);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn each_line_is_read_as_a_job() {
-        let history = parse("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
+        let history = parse("\u{feff}; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
              1 5 3 60 6 -1 -1 8 120 -1 1 7 3 -1 2 -1 -1 -1\n 2 1 -1 10.5 -1 -1 -1 2 -1 -1 0 -1 -1 -1 -1 -1 -1 -1\n")
         .unwrap();
         assert_eq!((history.cores, history.nodes, history.skipped), (Some(100), Some(25), 0));
