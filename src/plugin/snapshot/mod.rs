@@ -303,18 +303,19 @@ impl Snapshot {
     }
 
     fn handle_failed_commit(&mut self, fault: &str) -> Vec<Action> {
-        let what = if matches!(self.state, State::Removing) {
-            "the snapshot of the last push can't be deleted"
+        let (what, is_known) = if matches!(self.state, State::Removing) {
+            // The plugin repeats a failed removal each minute, and logs only the first failure.
+            ("the snapshot of the last push can't be deleted", self.is_doubtful)
         } else {
-            "the snapshot of the policy can't be saved: push the policy again after a restart"
+            ("the snapshot of the policy can't be saved: push the policy again after a restart", false)
         };
         // If writing the ended jobs failed, or if a push arrived during the write, the plugin writes the
         // whole snapshot after `ENDED_PERIOD`.
         self.is_due |= matches!(self.state, State::Adding { .. });
         (self.state, self.is_doubtful) = (State::Idle, true);
-        let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];
-        actions.extend(self.is_due.then_some(Action::StepIn(ENDED_PERIOD)));
-        actions
+        let log = Action::Log(LogLevel::Error, format!("{what}: {fault}"));
+        let retry = self.is_due.then_some(Action::StepIn(ENDED_PERIOD));
+        (!is_known).then_some(log).into_iter().chain(retry).collect()
     }
 
     /// Continues after a panic, which dropped the pending requests to the KVS. Reads the snapshot again from the start.

@@ -454,6 +454,22 @@ fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read
     assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }
 
+#[test]
+fn a_failed_removal_of_a_foreign_snapshot_is_repeated_but_logged_once() {
+    let mut engine = Engine::new(UserId(1000));
+    let mut snapshot = Snapshot { is_on: Some(true), is_foreign: true, ..Snapshot::default() };
+    snapshot.record_push_in_force(true);
+    for is_first in [true, false, false] {
+        assert!(matches!(snapshot.begin_next_task(&mut engine, 0.0)[..], [Action::Write(_)]));
+        let actions = snapshot.continue_after_write_commit(Err("no space".to_owned()));
+        match (is_first, &actions[..]) {
+            (true, [Action::Log(LogLevel::Error, _), Action::StepIn(_)]) | (false, [Action::StepIn(_)]) => {}
+            _ => panic!("{} actions, first: {is_first}", actions.len()),
+        }
+        assert!(matches!(snapshot.step(&mut engine, false)[..], [Action::Next]));
+    }
+}
+
 /// Returns a KVS with `values`, whose keys are below the root.
 fn build_kvs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
     let values = values.into_iter().map(|(key, text)| (format!("{}.{key}", record::ROOT), text.to_owned()));
