@@ -115,10 +115,15 @@ pub(crate) fn format_user_or_id(userid: u32) -> String {
     user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())
 }
 
+/// Returns the id of the user that `look_up` finds by the name `text`, or else the number `text`. Flux's commands also look up
+/// the name first, because names of users may be numbers.
+fn find_userid(text: &str, look_up: fn(&str) -> Option<u32>) -> Option<u32> {
+    look_up(text).or_else(|| text.parse().ok())
+}
+
 /// Returns a user's id from a name or a number.
 pub(crate) fn userid(text: &str) -> Result<u32, String> {
-    let id = text.parse().ok().or_else(|| user_id(text));
-    id.ok_or_else(|| {
+    find_userid(text, user_id).ok_or_else(|| {
         format!("no user \"{}\" on this machine; use a name that exists, or a user id", printable(text))
     })
 }
@@ -141,6 +146,12 @@ mod tests {
                 "2025-11-23 03:46 (in 25 hours)",
             ]
         );
+    }
+
+    #[test]
+    fn a_number_that_is_the_name_of_a_user_means_this_user() {
+        let look_up = |name: &str| (name == "1234567").then_some(42);
+        assert_eq!(["1234567", "7", "x"].map(|text| find_userid(text, look_up)), [Some(42), Some(7), None]);
     }
 
     #[test]

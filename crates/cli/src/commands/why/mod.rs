@@ -26,12 +26,12 @@ use crate::ui::progress::Progress;
 use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
 use crate::ui::teller::ScreenText;
-use crate::ui::words::caller;
+use crate::ui::words::{caller, userid};
 pub(super) use explain::find_level_that_costs_most;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
-use fairshare_client::{user_id, user_name};
+use fairshare_client::user_name;
 use json::ExplainedNodes;
 pub(super) use outlook::find_time_below;
 use text::Site;
@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn print_answer_for_guest(args: &Args, denied: String, progress: Progress) -> Outcome {
     drop(progress);
     let name = args.first.split('/').next().unwrap_or_default();
-    match (name.parse().ok().or_else(|| user_id(name)), &args.second) {
+    match (userid(name).ok(), &args.second) {
         (Some(user), None) if user == caller() && !args.json => {
             standing::print_own(&args.first, args.long, &args.instance, args.screen)
         }
