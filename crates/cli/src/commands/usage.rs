@@ -410,7 +410,7 @@ fn find_day(instant: f64, zone: &TimeZone) -> (String, f64) {
 
 /// Parses a time: seconds since the epoch, a date, or how long before `present`. Returns seconds since the epoch.
 pub(super) fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
-    if let Ok(seconds) = text.parse::<f64>() {
+    if let Some(seconds) = text.parse().ok().filter(|seconds: &f64| seconds.is_finite()) {
         return Ok(seconds);
     }
     if let Ok(ago) = parse_duration(text) {
@@ -436,7 +436,9 @@ mod tests {
         assert_eq!(typed("1w"), Ok(395_200.0));
         assert_eq!(typed("1970-01-02"), Ok(82_800.0));
         assert_eq!(typed("1970-01-02T01:00"), Ok(86_400.0));
-        assert!(typed("soon").is_err());
+        for text in ["soon", "nan", "inf"] {
+            assert!(typed(text).is_err(), "{text}");
+        }
     }
 
     #[test]
