@@ -128,7 +128,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
         )
     }));
     found.extend(check_weights(data).into_iter().flatten());
-    let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0));
+    let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0) && bank.active != Some(0));
     found.extend(
         Finding::action(
             "no-shares",
@@ -194,7 +194,9 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
 }
 
 fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
-    let by_user = group_all(data.associations.iter().map(|record| (record.userid, record)));
+    // flux-accounting keeps the associations of deleted users and banks as inactive records.
+    let active = || data.associations.iter().filter(|record| record.active != 0);
+    let by_user = group_all(active().map(|record| (record.userid, record)));
     let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
     let strays = strays.filter_map(|all| all.first()).map(|record| association_label(record));
     let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
@@ -206,21 +208,23 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
     let unknown = |of: &mut dyn Iterator<Item = (&AssociationRecord, String)>, what: &str| -> Vec<String> {
         of.map(|(record, name)| format!("{what} {name} of {}", association_label(record))).collect()
     };
-    let all = &data.associations;
-    let mut strange = all.iter().flat_map(|record| {
+    let mut strange = active().flat_map(|record| {
         split_name_list(&record.queues)
             .filter(|name| !queues.contains(name))
             .map(move |name| (record, name.to_owned()))
     });
     let strange = unknown(&mut strange, "queue");
-    let mut lost = all
-        .iter()
+    let mut lost = active()
         .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()))
         .map(|record| (record, record.def_project.clone()));
     let lost = unknown(&mut lost, "default project");
-    let one_id = group_all(all.iter().map(|record| ((record.userid, &record.bank), record)));
-    let one_id = one_id.into_values().filter(|same| same.len() > 1).flatten();
-    let disabled = by_user.values().filter(|all| all.iter().all(|record| record.active == 0));
+    let one_id = group_all(data.associations.iter().map(|record| ((record.userid, &record.bank), record)));
+    // The plugin uses the last record.
+    let has_lost_user =
+        |same: &Vec<&AssociationRecord>| same.iter().rev().skip(1).any(|lost| lost.active != 0);
+    let one_id = one_id.into_values().filter(has_lost_user).flatten();
+    let disabled = group_all(data.associations.iter().map(|record| (record.userid, record)));
+    let disabled = disabled.values().filter(|all| all.iter().all(|record| record.active == 0));
     [
         Finding::action(
             "no-default-bank",
@@ -233,7 +237,7 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
             "associations whose queues are all unknown: their jobs in a queue are rejected",
             "flux account edit-user NAME --bank=BANK --queues=QUEUES, or flux account add-queue QUEUE",
         )
-        .with_names(all.iter().filter(in_none).map(association_label)),
+        .with_names(active().filter(in_none).map(association_label)),
         Finding::notice(
             "unknown-queues",
             "queues of associations that the queue table lacks",

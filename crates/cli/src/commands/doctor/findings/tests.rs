@@ -103,6 +103,22 @@ fn doctor_reports_each_database_problem_by_a_separate_finding_code() {
     assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), ["no-weights"]);
 }
 
+/// flux-accounting keeps deleted users and banks as inactive records, which may name queues and projects that are deleted too.
+#[test]
+fn doctor_reports_no_problem_of_deleted_users_and_banks() {
+    let mut data = healthy_site();
+    let mut old = association_record("old", 1, "A");
+    (old["active"], old["def_bank"]) = (json!(0), json!("Z"));
+    (old["queues"], old["def_project"]) = (json!("gone"), json!("gone"));
+    data["associations"].as_array_mut().unwrap().insert(0, old.clone());
+    let bank = json!({"bank": "Z", "priority": 0.0, "parent": "root", "shares": 0, "active": 0});
+    data["banks"].as_array_mut().unwrap().push(bank);
+    assert_eq!(check_database(&make_checked_database_data(data.clone()), NOW, STALE), []);
+    // The last record of a user id in a bank counts, so jobs of the active user are rejected.
+    data["associations"].as_array_mut().unwrap().push(old);
+    assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), ["same-id"]);
+}
+
 #[test]
 fn doctor_finds_old_usage_and_overdue_decay() {
     let mut old = make_checked_database_data(healthy_site());
