@@ -75,6 +75,12 @@ test_expect_success 'a recount as of a later time prints nothing' '
 	sleep 4 && test $(run_sql "SELECT ran > unixepoch() - 60 FROM fairshare_usage_marks") = 1 && test_cmp before.log watch.log
 '
 
+test_expect_success 'sync --watch reports a limit of a missing user once' '
+	flux fairshare limit set user user5004 run-gpus=9 -p $DB && run_sql "UPDATE fairshare_limit_table SET name = \"gone\"" &&
+	retry check_log "the limits of user gone are not sent" && flux account edit-user user5004 --max-active-jobs=76 &&
+	MF_WAIT=10 retry check_plugin 5004 max_active_jobs 76 && check_log "the limits of user gone are not sent" 1 &&
+	run_sql "DELETE FROM fairshare_limit_table"
+'
 test_expect_success 'sync --watch reports a locked database once, and recovers' '
 	hold_lock && touch $DB && retry check_log "locked by another process" &&
 	sleep 4 && check_log "locked by another process" 1 && release_lock && retry check_log "recovered" 1

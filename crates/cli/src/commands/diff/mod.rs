@@ -18,6 +18,7 @@ use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_que
 use crate::plugin::installed::load_command;
 use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
+use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Rows, Style, ValueColumn, value_column};
@@ -58,7 +59,7 @@ pub(super) struct Difference {
 pub(super) fn run(args: &Args) -> Outcome {
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    let mut data = push::read(&push)?;
+    let mut data = push::read(&push, &mut |note| remark(note))?;
     let flux = args.instance.connect()?;
     let Some(name) = find_loaded_plugin(&flux)? else {
         let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));

@@ -75,7 +75,7 @@ pub(super) struct Push<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    let data = read_push_data(&push, args.dry_run)?;
+    let data = read_push_data(&push, args.dry_run, &mut |note| remark(note))?;
     if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
@@ -114,7 +114,7 @@ pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> 
 
 /// Sends the database, and returns a description of the push.
 pub(super) fn send(push: &Push<'_>) -> Result<String> {
-    let data = read(push)?;
+    let data = read(push, &mut |note| remark(note))?;
     Ok(deliver(push, &data)?.describe(&data))
 }
 
@@ -200,13 +200,13 @@ fn summarize_data(data: &PolicyData, with_owner: bool) -> String {
     .join(", ")
 }
 
-/// Reads the data of a push.
-pub(super) fn read(push: &Push<'_>) -> Result<PolicyData> {
-    read_push_data(push, false)
+/// Reads the data of a push. Passes messages about records that are not sent to `note`.
+pub(super) fn read(push: &Push<'_>, note: &mut dyn FnMut(String)) -> Result<PolicyData> {
+    read_push_data(push, false, note)
 }
 
 /// Reads the data of a push; for a dry run, also checks them as the plugin would.
-fn read_push_data(push: &Push<'_>, dry_run: bool) -> Result<PolicyData> {
+fn read_push_data(push: &Push<'_>, dry_run: bool, note: &mut dyn FnMut(String)) -> Result<PolicyData> {
     let path = push.found.path.as_path();
     let missing = |error: StoreError| mending::open_failure(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
@@ -218,31 +218,29 @@ fn read_push_data(push: &Push<'_>, dry_run: bool) -> Result<PolicyData> {
         let data = {
             let mut database = push.wait.open(push.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            read_snapshot(&snapshot, now(None))?
+            read_snapshot(&snapshot, now(None), note)?
         };
         if dry_run {
             warn(path, &serde_json::to_string(&data).map_err(failure)?)?;
         }
         data
     };
+    let path = path.display();
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        remark(format_args!(
-            "{}: old schema; sent these defaults for missing columns: {notes}",
-            path.display()
-        ));
+        note(format!("{path}: old schema; sent these defaults for missing columns: {notes}"));
     }
-    for note in mending::describe_lost_limits(&data.lost_limits) {
-        remark(format_args!("{}: {note}", path.display()));
+    for text in mending::describe_lost_limits(&data.lost_limits) {
+        note(format!("{path}: {text}"));
     }
     Ok(data)
 }
 
 /// Reads the data that a push would send at `now`, in seconds since the epoch. Fails if update or sync would refuse the database.
-fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData> {
+fn read_snapshot(snapshot: &Snapshot<'_>, now: f64, note: &mut dyn FnMut(String)) -> Result<PolicyData> {
     let mut data = snapshot.policy_data(now).map_err(failure)?;
-    for note in budgets::add_to_push(snapshot, &mut data, now).map_err(failure)? {
-        remark(format_args!("{}: {note}", snapshot.path().display()));
+    for text in budgets::add_to_push(snapshot, &mut data, now).map_err(failure)? {
+        note(format!("{}: {text}", snapshot.path().display()));
     }
     if data.tree.is_some() {
         let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
@@ -253,7 +251,7 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData> {
 
 /// Checks the data that a push would send at `now`, as the plugin would. Returns the plugin's warnings.
 pub(super) fn check_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>> {
-    let data = read_snapshot(snapshot, now)?;
+    let data = read_snapshot(snapshot, now, &mut |note| remark(note))?;
     check_document(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
 }
 

@@ -42,7 +42,7 @@ fn run_step(
 ) -> Result<Done> {
     let done = run_sync_steps_in_transaction(args, note)?;
     let push = Push { found: args.database.found(), wait: args.database.wait, uri: args.uri.as_deref() };
-    let data = push::read(&push)?;
+    let data = push::read(&push, note)?;
     // The rates of budgets change all the time. A change of a rate alone causes no push; the next push sends
     // the new rate.
     for (was, is) in sent.iter_mut().flat_map(|sent| &mut sent.budgets).zip(&data.budgets) {

@@ -20,7 +20,7 @@ use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
 use crate::site::names::bank_of;
 use crate::ui::figures::{date, duration, half_life_text, now, number, parse_duration};
-use crate::ui::messages::say;
+use crate::ui::messages::{remark, say};
 use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
@@ -207,7 +207,7 @@ fn parse_weight(text: &str) -> Result<FactorRecord, String> {
 fn preview_weights(args: &Args) -> Outcome {
     let (found, wait) = (args.input.found(), args.input.wait_option());
     let push = Push { found: &found, wait, uri: args.instance.uri.as_deref() };
-    let mut data = push::read(&push)?;
+    let mut data = push::read(&push, &mut |note| remark(note))?;
     for new in &args.weight {
         data.priority_factors.retain(|record| record.factor != new.factor);
         data.priority_factors.push(new.clone());
