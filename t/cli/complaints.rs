@@ -102,19 +102,19 @@ fn push_dry_run_names_the_user_of_a_refused_record() {
     for (sql, text) in [
         (
             "SET userid = 0, default_bank = ''",
-            "associations[1].def_bank: expected a name, got an empty string; \"flux account edit-user \
-             --default-bank=BANK USER\" sets one (user root, 0, bank B)",
+            "association_table: username \"ben\" userid 0 bank \"B\": default_bank is \"\", expected a name; \
+             \"flux account edit-user --bank='B' --default-bank=VALUE 'ben'\" corrects it",
         ),
         (
             "SET userid = 4000000, default_bank = 'B', projects = 'a' || char(0)",
-            "associations[1].projects: contains the character NUL (user 4000000, bank B)",
+            "the plugin would refuse the data: associations[1].projects: contains the character NUL (user 4000000, bank B)",
         ),
     ] {
         site.sql("UPDATE association_table SET userid = 1, default_bank = bank");
         site.sql("INSERT INTO priority_factor_weight_table VALUES ('fairshare', 1) ON CONFLICT DO NOTHING");
         site.sql(&format!("UPDATE association_table {sql} WHERE username = 'ben'"));
         let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
-        let expected = format!("flux-fairshare: {}: the plugin would refuse the data: {text}", site.path());
+        let expected = format!("flux-fairshare: {}: {text}", site.path());
         assert_eq!(ran.error(), expected);
     }
     site.sql(

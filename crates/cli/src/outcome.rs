@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use fairshare_accounting::store::{Fault, StoreError};
+
 pub(crate) const EXIT_STATUS: &str = "\
 Exit status:
   0  done
@@ -21,7 +23,7 @@ pub(crate) enum Answer {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{0}")]
-    Message(String),
+    Message(Fault),
     /// The command worked, and the answer to the user's question is no: exit status 1. The text is the reason.
     #[error("{0}")]
     No(String),
@@ -32,6 +34,12 @@ pub(crate) enum Failure {
     Output(#[from] io::Error),
 }
 
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Message(error.fault())
+    }
+}
+
 /// The result of a function of the command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -39,7 +47,7 @@ pub(crate) type Outcome = Result<Answer>;
 
 /// Turns an error into a failure with the error's text.
 pub(crate) fn failure(error: impl fmt::Display) -> Failure {
-    Failure::Message(error.to_string())
+    Failure::Message(error.to_string().into())
 }
 
 /// Turns a failure into [`Failure::Stored`], because the exit status does not show that the changes are stored. Returns a closed pipe

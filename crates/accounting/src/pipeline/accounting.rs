@@ -111,10 +111,9 @@ fn update_account(
     let Some(account) = ledger.accounts.get(at) else { return Ok(None) };
     let stored = bins.by_account.get(at).map_or(&[][..], Vec::as_slice);
     let is_own = |userid| userid == account.userid;
-    let mut new_bins: Vec<Bin> = stored
-        .iter()
-        .map(|bin| Bin { period: bin.period, value: bin.value, own: is_own(bin.userid) })
-        .collect();
+    let bins = stored.iter();
+    let bins = bins.map(|bin| Bin { period: bin.period, value: bin.value, own: is_own(bin.userid) });
+    let mut new_bins: Vec<Bin> = bins.collect();
     let usage = clock.update_bins(&mut new_bins, new).map_err(|NoBins| PipelineError::NoBins {
         user: account.user.clone(),
         bank: ledger.bank_name(account).to_owned(),

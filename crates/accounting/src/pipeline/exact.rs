@@ -149,11 +149,8 @@ pub(super) fn plan_with(
     let boundaries =
         u64::try_from(current.saturating_sub(run.start.find_period_of_removed_users(&run))).unwrap_or(0);
     if boundaries > 0 {
-        changes.removed = bins
-            .removed
-            .iter()
-            .flat_map(|bins| decay_bins_of_removed_users(bins, boundaries, settings.decay))
-            .collect();
+        let decay = |bins: &Vec<StoredBin>| decay_bins_of_removed_users(bins, boundaries, settings.decay);
+        changes.removed = bins.removed.iter().flat_map(decay).collect();
     }
     changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::Exact)?;
     changes.period_end = run.compute_new_period_end();

@@ -142,10 +142,8 @@ fn get_bins_after_changes(plan: &Plan, changes: &UsageChanges, index: usize) -> 
     let dropped = changes.dropped.binary_search_by_key(&index, |(at, _)| *at).ok();
     let first_gone = dropped.and_then(|found| changes.dropped.get(found)).map(|(_, first)| *first);
     let stored = plan.bins.by_account.get(index).into_iter().flatten();
-    let mut bins: BTreeMap<i64, f64> = stored
-        .take_while(|bin| first_gone.is_none_or(|first| bin.period < first))
-        .map(|bin| (bin.period, bin.value))
-        .collect();
+    let kept = stored.take_while(|bin| first_gone.is_none_or(|first| bin.period < first));
+    let mut bins: BTreeMap<i64, f64> = kept.map(|bin| (bin.period, bin.value)).collect();
     let first = changes.bins.partition_point(|change| change.0 < index);
     let changed = changes.bins.iter().skip(first).take_while(|change| change.0 == index);
     bins.extend(changed.map(|(_, period, value)| (*period, *value)));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
-use super::{Ledger, Snapshot, StoreResult};
+use super::{Fault, Ledger, Snapshot, StoreResult};
 
 /// The stored usage of one association in one half-life period.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +91,7 @@ impl Snapshot<'_> {
                 (0..columns).map(|period| format!(", usage_factor_period_{period}")).collect();
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
             self.visit_rows(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
-                let stored = || -> Result<Vec<StoredBin>, String> {
+                let stored = || -> Result<Vec<StoredBin>, Fault> {
                     let (userid, row) = (cells.user_id(1), cells.integer(3)?);
                     let value = |period| cells.number_if_any(4 + period).unwrap_or(0.0);
                     let bin = |period| StoredBin { period: period as i64, value: value(period), userid, row };
@@ -108,14 +108,15 @@ impl Snapshot<'_> {
         let mut removed: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
         self.visit_numbered_rows("job_usage_per_association_table", &BIN, |cells| {
             let (user, bank) = (cells.text(0)?, cells.text(2)?);
-            let stored = || -> Result<StoredBin, String> {
+            let stored = || -> Result<StoredBin, Fault> {
                 let value = cells.number_if_any(4).unwrap_or(0.0);
                 let period = cells.integer(3)?;
                 if !(0..MOST_PERIODS).contains(&period) {
-                    return Err(format!(
+                    let text = format!(
                         "job_usage_per_association_table: {user} in {bank} has period {period}, expected at \
                          least 0 and less than {MOST_PERIODS}"
-                    ));
+                    );
+                    return Err(text.into());
                 }
                 Ok(StoredBin { period, value, userid: cells.user_id(1), row: cells.integer(5)? })
             };

@@ -8,7 +8,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::values::QueryRow;
-use super::{Snapshot, StoreResult};
+use super::{Fault, Snapshot, StoreResult};
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 
 const TABLE: &str = "fairshare_deposit_table";
@@ -55,7 +55,7 @@ impl Deposit {
         (&self.budget.scope, &self.budget.name, self.budget.unit)
     }
 
-    fn read(cells: &QueryRow<'_, '_>) -> Result<Deposit, String> {
+    fn read(cells: &QueryRow<'_, '_>) -> Result<Deposit, Fault> {
         Ok(Deposit {
             id: cells.integer(0)?,
             budget: BudgetRecord {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Snapshot, StoreResult};
+use super::{Fault, Snapshot, StoreResult};
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange, ChargeHistory};
 use fairshare::periods::Resources;
 
@@ -54,7 +54,7 @@ impl Snapshot<'_> {
 
     fn read_rules(&self) -> StoreResult<Vec<ChargeByChange>> {
         self.read_project_table(RULES, ["since", "charge_by", "nodes", "cores", "gpus"], |cells| {
-            let count = |at| Ok::<_, String>(u64::try_from(cells.integer(at)?).unwrap_or(0));
+            let count = |at| Ok::<_, Fault>(u64::try_from(cells.integer(at)?).unwrap_or(0));
             let totals = Resources { nodes: count(2)?, cores: count(3)?, gpus: count(4)? };
             let charge_by = cells.text(1)?.parse().unwrap_or_default();
             Ok(ChargeByChange { since: cells.number(0)?, charge_by, totals })

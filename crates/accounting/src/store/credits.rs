@@ -6,7 +6,7 @@
 use rusqlite::params;
 
 use super::values::QueryRow;
-use super::{Snapshot, StoreResult};
+use super::{Fault, Snapshot, StoreResult};
 
 const TABLE: &str = "fairshare_credit_table";
 const NAMES: [&str; 12] = [
@@ -58,7 +58,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    fn read(cells: &QueryRow<'_, '_>) -> Result<Credit, String> {
+    fn read(cells: &QueryRow<'_, '_>) -> Result<Credit, Fault> {
         Ok(Credit {
             id: cells.integer(0)?,
             user: cells.text(1)?.to_owned(),

@@ -91,10 +91,10 @@ pub enum Reason {
     },
     /// A table or column is missing.
     #[error("{0}")]
-    Schema(String),
+    Schema(Fault),
     /// A value is invalid.
     #[error("{0}")]
-    Value(String),
+    Value(Fault),
     /// A text document has an invalid format.
     #[error("{0}")]
     Format(String),
@@ -103,7 +103,31 @@ pub enum Reason {
     Sqlite(String),
 }
 
+/// A fault of the database, and the clause that names the command to correct it, if there is one.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{problem}{}", .remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}")))]
+pub struct Fault {
+    /// The problem.
+    pub problem: String,
+    /// The remedy.
+    pub remedy: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Fault {
+    fn from(problem: T) -> Fault {
+        Fault { problem: problem.into(), remedy: None }
+    }
+}
+
 impl StoreError {
+    /// Returns the problem with the path of the file, and the remedy if the error names one.
+    pub fn fault(&self) -> Fault {
+        let (Reason::Schema(fault) | Reason::Value(fault)) = &self.reason else {
+            return self.to_string().into();
+        };
+        Fault { problem: format!("{}: {}", self.path.display(), fault.problem), ..fault.clone() }
+    }
+
     /// Makes an error about the file `path`, which is unchanged.
     pub fn new(path: &Path, reason: Reason) -> Self {
         StoreError { path: path.to_owned(), reason, left: Left::Alone }

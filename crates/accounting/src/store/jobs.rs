@@ -237,9 +237,8 @@ impl Snapshot<'_> {
 
     fn job_rows(&self) -> StoreResult<&'static str> {
         self.required_table("jobs")?.row_number().ok_or_else(|| {
-            self.error(Reason::Schema(
-                "table jobs has no row numbers (rowid): it is a view or a table WITHOUT ROWID".to_owned(),
-            ))
+            let text = "table jobs has no row numbers (rowid): it is a view or a table WITHOUT ROWID";
+            self.error(Reason::Schema(text.into()))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::schema::Column;
 use super::values::{QueryRow, edit_config};
-use super::{Reason, Snapshot, StoreResult};
+use super::{Fault, Reason, Snapshot, StoreResult};
 use fairshare::accrual::MAX_WEIGHT;
 use fairshare::charging::ChargeHistory;
 use fairshare::periods::Weights;
@@ -210,17 +210,16 @@ impl Snapshot<'_> {
         let decay = ("decay_factor", settings.decay, (0.0..=1.0).contains(&settings.decay), "from 0 to 1");
         for (key, value, fits, range) in weights.into_iter().chain(lengths).chain([decay]) {
             if !fits {
-                return Err(self.error(Reason::Value(format!(
-                    "config_table: {key} is {value}, expected a number {range}; {}",
-                    edit_config(key)
-                ))));
+                let problem = format!("config_table: {key} is {value}, expected a number {range}");
+                return Err(self.error(Reason::Value(Fault { problem, remedy: Some(edit_config(key)) })));
             }
         }
         if settings.reset_period / half_life > MOST_PERIODS as f64 {
-            return Err(self.error(Reason::Value(format!(
+            let text = format!(
                 "config_table: a reset period of {} s has more than {MOST_PERIODS} half-lives of {half_life} s",
                 settings.reset_period
-            ))));
+            );
+            return Err(self.error(Reason::Value(text.into())));
         }
         Ok(settings)
     }
@@ -238,7 +237,7 @@ impl Snapshot<'_> {
     fn read_ledger(
         &self,
         progress: &mut dyn FnMut(u64),
-        usage: fn(&QueryRow<'_, '_>, usize) -> Result<f64, String>,
+        usage: fn(&QueryRow<'_, '_>, usize) -> Result<f64, Fault>,
     ) -> StoreResult<Ledger> {
         let mut ledger = Ledger::default();
         let mut parents = Vec::new();
@@ -335,7 +334,7 @@ impl Snapshot<'_> {
         &self,
         name: &'static str,
         columns: &[Column],
-        each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), String>,
+        each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), Fault>,
     ) -> StoreResult<()> {
         let select = self.select_with_row_numbers(name, columns)?;
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -362,10 +361,11 @@ impl Snapshot<'_> {
     /// numbers.
     pub(super) fn row_number(&self, name: &'static str) -> StoreResult<&'static str> {
         self.required_table(name)?.row_number().ok_or_else(|| {
-            self.error(Reason::Schema(format!(
+            let text = format!(
                 "{name} has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, \
                  or has columns named rowid, _rowid_ and oid; nothing was changed"
-            )))
+            );
+            self.error(Reason::Schema(text.into()))
         })
     }
 
@@ -375,7 +375,7 @@ impl Snapshot<'_> {
         sql: &str,
         table: &'static str,
         columns: &[&'static str],
-        mut each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), String>,
+        mut each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), Fault>,
     ) -> StoreResult<()> {
         let mut statement = self.run_sql(|| self.transaction.prepare(sql))?;
         let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
@@ -383,7 +383,7 @@ impl Snapshot<'_> {
         while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             number += 1;
             let cells = QueryRow { table, row, number, columns };
-            each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
+            each(&cells).map_err(|fault| self.error(Reason::Value(fault)))?;
         }
         self.check_database_unchanged()
     }

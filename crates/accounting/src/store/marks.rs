@@ -179,10 +179,11 @@ impl Snapshot<'_> {
         let sql = format!("SELECT {columns} FROM {MARKS} WHERE one = 1");
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
-                self.error(Reason::Value(format!(
+                let text = format!(
                     "table fairshare_usage_marks has an unknown format ({error}): remove it with DROP TABLE fairshare_usage_marks, then \
                      \"flux fairshare recount --write\" recounts usage from the job records"
-                )))
+                );
+                self.error(Reason::Value(text.into()))
             }
             _ => self.sqlite_error(&error),
         })

@@ -45,7 +45,7 @@ pub use charges::{NewCharges, ReportedCharges};
 use companions::{DatabaseFile, OpenMode};
 pub use credits::{Credit, MAX_CREDIT};
 use error::StoreResult;
-pub use error::{Left, Reason, StoreError};
+pub use error::{Fault, Left, Reason, StoreError};
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
 pub use ledger::{Account, BankWithUsage, Counted, Ledger, UsageSettings};
 pub use marks::{Continuous, CreditedUsage, LastFetchState, Marks};
@@ -148,10 +148,11 @@ impl Snapshot<'_> {
 
     fn error(&self, reason: Reason) -> StoreError {
         let reason = match reason {
-            // The text contains an SQL command with a placeholder for the path of the database.
-            Reason::Value(text) => {
+            // The remedy may contain an SQL command with a placeholder for the path of the database.
+            Reason::Value(Fault { problem, remedy: Some(remedy) }) => {
                 let path = quote_for_shell(&self.path.display().to_string());
-                Reason::Value(text.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} ")))
+                let remedy = remedy.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} "));
+                Reason::Value(Fault { problem, remedy: Some(remedy) })
             }
             reason => reason,
         };

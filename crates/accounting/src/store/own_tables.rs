@@ -3,7 +3,7 @@
 //! never change.
 
 use super::values::QueryRow;
-use super::{Snapshot, StoreResult};
+use super::{Fault, Snapshot, StoreResult};
 
 impl Snapshot<'_> {
     /// Returns the rows of one of our tables in the order in which they were added. Returns no rows if the table does not exist.
@@ -11,7 +11,7 @@ impl Snapshot<'_> {
         &self,
         name: &'static str,
         columns: [&'static str; COUNT],
-        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, String>,
+        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, Fault>,
     ) -> StoreResult<Vec<T>> {
         let Some(table) = self.table(name)? else { return Ok(Vec::new()) };
         let select = table.build_select(&columns.map(|column| (column, None)));

@@ -11,7 +11,7 @@ use super::policy_tree::TreeRecord;
 use super::schema::Column;
 use super::site_limits::StoredLimit;
 use super::values::{QueryRow, edit_config};
-use super::{Reason, Snapshot, StoreResult};
+use super::{Fault, Reason, Snapshot, StoreResult};
 use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_protocol::charges::ChargeRuleChange;
 use fairshare_protocol::field::{Field, Record};
@@ -201,9 +201,9 @@ impl Snapshot<'_> {
                 ("deny_unknown_queues", "true" | "false") => config.deny_unknown_queues = value == "true",
                 _ => {
                     let expected = if key == "zero_score" { "hold or floor" } else { "true or false" };
-                    let remedy = edit_config(&key);
-                    let text = format!("{NAME}: {key} is \"{value}\", expected {expected}; {remedy}");
-                    return Err(self.error(Reason::Value(text)));
+                    let problem = format!("{NAME}: {key} is \"{value}\", expected {expected}");
+                    let remedy = Some(edit_config(&key));
+                    return Err(self.error(Reason::Value(Fault { problem, remedy })));
                 }
             }
         }
@@ -248,9 +248,9 @@ impl Snapshot<'_> {
         let records = self.read_rows(R::TABLE, &sql, &names, |cells| {
             let value = |(at, field): (usize, &&Field)| Ok((field.key, cells.read(at, field.kind)?));
             let values: Vec<(&str, Value)> =
-                fields.iter().enumerate().map(value).collect::<Result<_, String>>()?;
+                fields.iter().enumerate().map(value).collect::<Result<_, Fault>>()?;
             let record = R::deserialize(MapDeserializer::new(values.into_iter()));
-            record.map_err(|error: serde_json::Error| format!("{}: {error}", R::TABLE))
+            record.map_err(|error: serde_json::Error| format!("{}: {error}", R::TABLE).into())
         })?;
         Ok(Some(records))
     }
@@ -261,7 +261,7 @@ impl Snapshot<'_> {
         table: &'static str,
         sql: &str,
         columns: &[&'static str],
-        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, String>,
+        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, Fault>,
     ) -> StoreResult<Vec<T>> {
         let mut records = Vec::new();
         self.visit_rows(sql, table, columns, |cells| {

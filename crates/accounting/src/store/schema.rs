@@ -4,7 +4,7 @@
 
 use rusqlite::OptionalExtension;
 
-use super::{Reason, Snapshot, StoreError, StoreResult};
+use super::{Fault, Reason, Snapshot, StoreError, StoreResult};
 
 /// The columns of a table in the open database.
 #[derive(Debug)]
@@ -128,9 +128,9 @@ impl Snapshot<'_> {
 
     pub(super) fn schema_error(&self, what: &str) -> StoreError {
         let version = self.schema_version().unwrap_or_default();
-        self.error(Reason::Schema(format!(
-            "not a usable flux-accounting database: {what} (schema version {version}); \
-             \"flux account-update-db\" brings an old one up to date"
-        )))
+        self.error(Reason::Schema(Fault {
+            problem: format!("not a usable flux-accounting database: {what} (schema version {version})"),
+            remedy: Some("\"flux account-update-db\" brings an old one up to date".to_owned()),
+        }))
     }
 }

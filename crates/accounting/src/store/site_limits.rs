@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reason, Snapshot, StoreResult};
+use super::{Fault, Reason, Snapshot, StoreResult};
 use fairshare_engine::accounts::measures;
 use fairshare_engine::ids::Amount;
 use fairshare_protocol::records::LimitRecord;
@@ -28,9 +28,9 @@ pub struct StoredLimit {
 }
 
 impl StoredLimit {
-    /// Returns an error text, with a remedy, for a limit that the plugin would reject. Only another program can have
+    /// Returns the fault of a limit that the plugin would reject. Only another program can have
     /// stored such a limit.
-    fn describe_invalid_limit(&self) -> Option<String> {
+    fn describe_invalid_limit(&self) -> Option<Fault> {
         let StoredLimit { scope, name, measure, value, .. } = self;
         let what = match Amount::parse(measure) {
             None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
@@ -44,7 +44,8 @@ impl StoredLimit {
             quoted(name),
             quoted(measure)
         );
-        Some(format!("{TABLE}: {scope} {name}: {what}; `sqlite3 DATABASE \"{delete}\"` removes the limit"))
+        let remedy = Some(format!("`sqlite3 DATABASE \"{delete}\"` removes the limit"));
+        Some(Fault { problem: format!("{TABLE}: {scope} {name}: {what}"), remedy })
     }
 }
 

@@ -2,7 +2,7 @@
 //! Reads and writes the ranking policy of a site. The policy is stored as additional rows of `config_table`.
 //! flux-accounting's tools list, edit and keep these rows, and otherwise ignore them.
 
-use super::{Snapshot, StoreResult};
+use super::{Fault, Snapshot, StoreResult};
 use fairshare::{Options, Policy};
 
 /// The prefix of all keys that this program adds.
@@ -29,20 +29,18 @@ impl Snapshot<'_> {
         let sql = "SELECT key, value FROM config_table WHERE substr(key, 1, 10) = 'fairshare.' ORDER BY key";
         self.visit_rows(sql, "config_table", &["key", "value"], |cells| {
             let (key, value) = (cells.text(0)?, cells.text(1)?.trim());
-            let fault = |text: String| format!("config_table: {key}: {text}");
+            let fault = |error: String, policy: &str, effect: &str| Fault {
+                problem: format!("config_table: {key}: {error}"),
+                remedy: Some(format!("\"flux fairshare policy {policy} --reset\" {effect}")),
+            };
             if key == POLICY {
-                site.policy = value.parse().map_err(|error: String| {
-                    fault(format!("{error}; \"flux fairshare policy NAME --reset\" stores another policy"))
-                })?;
+                let parsed = value.parse();
+                site.policy = parsed.map_err(|error| fault(error, "NAME", "stores another policy"))?;
                 return Ok(());
             }
             let name = key.strip_prefix(PREFIX).unwrap_or(key);
-            site.options.set(&format!("{name}={value}")).map_err(|error| {
-                fault(format!(
-                    "{error}; \"flux fairshare policy {} --reset\" removes the option",
-                    site.policy
-                ))
-            })
+            let outcome = site.options.set(&format!("{name}={value}"));
+            outcome.map_err(|error| fault(error, site.policy.name(), "removes the option"))
         })?;
         Ok(site)
     }

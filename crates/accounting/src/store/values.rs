@@ -6,6 +6,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use serde_json::Value;
 
+use super::Fault;
 use fairshare::accrual::MAX_PUSHED;
 use fairshare_protocol::field::Kind;
 
@@ -25,7 +26,7 @@ impl<'a> QueryRow<'a, '_> {
         self.row.get_ref(index).unwrap_or(ValueRef::Null)
     }
 
-    fn describe_fault(&self, index: usize, expected: &str) -> String {
+    fn describe_fault(&self, index: usize, expected: &str) -> Fault {
         let column = self.columns.get(index).copied().unwrap_or("?");
         let mut record = String::new();
         for key in ["username", "userid", "bank", "queue", "project", "factor", "key"] {
@@ -35,12 +36,9 @@ impl<'a> QueryRow<'a, '_> {
             }
         }
         let record = if record.is_empty() { format!(", row {}", self.number) } else { format!(":{record}") };
-        let remedy = self.suggest_command(column).map_or(String::new(), |remedy| format!("; {remedy}"));
-        format!(
-            "{}{record}: {column} is {}, expected {expected}{remedy}",
-            self.table,
-            format_value(self.value(index))
-        )
+        let found = format_value(self.value(index));
+        let problem = format!("{}{record}: {column} is {found}, expected {expected}", self.table);
+        Fault { problem, remedy: self.suggest_command(column) }
     }
 
     /// Returns the command that corrects the value of a column, as a clause.
@@ -107,7 +105,7 @@ impl<'a> QueryRow<'a, '_> {
     }
 
     /// Reads a cell as a field of a record.
-    pub(super) fn read(&self, index: usize, kind: Kind) -> Result<Value, String> {
+    pub(super) fn read(&self, index: usize, kind: Kind) -> Result<Value, Fault> {
         Ok(match kind {
             Kind::UserId => self.user_id(index).into(),
             Kind::Name => self.name(index)?.into(),
@@ -121,12 +119,12 @@ impl<'a> QueryRow<'a, '_> {
     }
 
     /// Reads a text.
-    pub(super) fn text(&self, index: usize) -> Result<&'a str, String> {
+    pub(super) fn text(&self, index: usize) -> Result<&'a str, Fault> {
         self.value(index).as_str().map_err(|_| self.describe_fault(index, "text"))
     }
 
     /// Reads a text, or `None` for NULL.
-    pub(super) fn optional_text(&self, index: usize) -> Result<Option<&'a str>, String> {
+    pub(super) fn optional_text(&self, index: usize) -> Result<Option<&'a str>, Fault> {
         match self.value(index) {
             ValueRef::Null => Ok(None),
             value => value.as_str().map(Some).map_err(|_| self.describe_fault(index, "text")),
@@ -134,7 +132,7 @@ impl<'a> QueryRow<'a, '_> {
     }
 
     /// Reads an integer. A real without fraction is accepted.
-    pub(super) fn integer(&self, index: usize) -> Result<i64, String> {
+    pub(super) fn integer(&self, index: usize) -> Result<i64, Fault> {
         let parsed = match self.value(index) {
             ValueRef::Integer(number) => Some(number),
             // 2^53: above it f64 can't represent all integers.
@@ -154,23 +152,23 @@ impl<'a> QueryRow<'a, '_> {
     }
 
     /// Reads an integer >= 0.
-    pub(super) fn count(&self, index: usize) -> Result<u64, String> {
+    pub(super) fn count(&self, index: usize) -> Result<u64, Fault> {
         u64::try_from(self.integer(index)?).map_err(|_| self.describe_fault(index, "a whole number >= 0"))
     }
 
     /// Reads a finite number.
-    pub(super) fn number(&self, index: usize) -> Result<f64, String> {
+    pub(super) fn number(&self, index: usize) -> Result<f64, Fault> {
         parse_number(self.value(index)).ok_or_else(|| self.describe_fault(index, "a finite number"))
     }
 
     /// Reads a usage in the range that the plugin accepts, in the unit of the site's weights.
-    pub(super) fn usage(&self, index: usize) -> Result<f64, String> {
+    pub(super) fn usage(&self, index: usize) -> Result<f64, Fault> {
         let usage = parse_number(self.value(index)).filter(|usage| (0.0..=MAX_PUSHED).contains(usage));
         usage.ok_or_else(|| self.describe_fault(index, "a number from 0 to 1e250"))
     }
 
     /// Reads a name: text that is not empty and has no NUL character.
-    pub(super) fn name(&self, index: usize) -> Result<&'a str, String> {
+    pub(super) fn name(&self, index: usize) -> Result<&'a str, Fault> {
         let name = self.text(index)?;
         let is_name = !name.is_empty() && !name.contains('\0');
         is_name.then_some(name).ok_or_else(|| self.describe_fault(index, "a name"))

@@ -125,7 +125,7 @@ fn add(args: &Args) -> Outcome {
         return fail("NAME: a budget is for one association, bank or user");
     }
     let mut database = args.database.open(Access::Write)?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     limit::parse_target(scope, name)?;
     limit::check_target(&snapshot, scope, name, "")?;
     let mut budget = BudgetRecord {
@@ -138,7 +138,7 @@ fn add(args: &Args) -> Outcome {
         spent: 0,
         rate: 0,
     };
-    let mut others = snapshot.list_deposits_in_force().map_err(failure)?;
+    let mut others = snapshot.list_deposits_in_force()?;
     others.retain(|other| other.target() == (scope, name, budget.unit));
     let (job, at) = match &args.job {
         Some(text) => check_refund(&snapshot, &budget, &others, text)?,
@@ -153,8 +153,8 @@ fn add(args: &Args) -> Outcome {
         created: now() as i64,
         job,
     };
-    deposit.id = snapshot.add_deposit(&deposit).map_err(failure)?;
-    snapshot.commit().map_err(failure)?;
+    deposit.id = snapshot.add_deposit(&deposit)?;
+    snapshot.commit()?;
     print_stored(args, &mut database, deposit).map_err(mark_stored)?;
     push::apply_change(&args.database, args.instance.uri.as_deref(), args.push, args.output.is_table())
 }
@@ -163,7 +163,7 @@ fn add(args: &Args) -> Outcome {
 fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Result<()> {
     let now = now();
     let running = running::list(&args.instance, args.database.is_given());
-    let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running, now)?;
+    let mut budgets = count_budgets(args, &database.snapshot()?, &running, now)?;
     let (target, start) = (deposit.target(), deposit.budget.start);
     budgets.retain(|(it, _)| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
     warn_of_used_up_budgets(&budgets, now);
@@ -190,7 +190,7 @@ fn check_refund(
 ) -> Result<(String, f64)> {
     let BudgetRecord { scope, name, unit, deposited, .. } = budget;
     let id = JobId::parse(text).ok_or_else(|| failure(format!("--job: \"{text}\" is not a job id")))?;
-    let found = budgets::find_job_charge(snapshot, budget, id.0).map_err(failure)?;
+    let found = budgets::find_job_charge(snapshot, budget, id.0)?;
     let (start, charge) = found.ok_or_else(|| {
         failure(format!(
             "--job: the database has no readable record of job {text} for {scope} {name}; \"flux fairshare sync\" fetches \
@@ -266,9 +266,8 @@ fn list(args: &Args) -> Outcome {
     let now = now();
     let running = (!is_log).then(|| running::list(&args.instance, args.database.is_given()));
     let mut database = args.database.open(Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let deposits = if is_log { snapshot.deposits() } else { snapshot.list_deposits_in_force() };
-    let mut deposits = deposits.map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    let mut deposits = if is_log { snapshot.deposits() } else { snapshot.list_deposits_in_force() }?;
     deposits.retain(|deposit| is_selected(&deposit.budget));
     if let (true, Some(scope), Some(name)) = (deposits.is_empty(), &args.scope, &args.name) {
         remark(format_args!("{scope} {name} has no budget"));
@@ -297,7 +296,7 @@ fn count_budgets(
     now: f64,
 ) -> Result<Vec<(BudgetRecord, i64)>> {
     let jobs = jobs.as_deref().unwrap_or_default();
-    let Budgets { all, last_day, notes } = Budgets::count(snapshot, None, jobs, now).map_err(failure)?;
+    let Budgets { all, last_day, notes } = Budgets::count(snapshot, None, jobs, now)?;
     notes.iter().for_each(|note| remark(format_args!("{}: {note}", args.database.path().display())));
     Ok(all.into_iter().zip(last_day).collect())
 }

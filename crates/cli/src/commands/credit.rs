@@ -8,7 +8,7 @@ use strum::Display;
 
 use super::{sync, usage};
 use crate::clock;
-use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
+use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::ask;
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
@@ -102,8 +102,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let wanted = NewCredit::parse(args)?;
     let mut database = args.database.open(Access::Write)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    if !snapshot.has_user(wanted.user, Some(wanted.bank)).map_err(failure)? {
+    let snapshot = database.snapshot()?;
+    if !snapshot.has_user(wanted.user, Some(wanted.bank))? {
         return Err(failure(format!(
             "there is no association {}/{} in the database",
             wanted.user, wanted.bank
@@ -111,14 +111,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let mut credit = wanted.credit(args, &snapshot)?;
     let before = sum_usage(&snapshot, &wanted, wanted.now);
-    credit.id = snapshot.add_credit(&credit).map_err(failure)?;
+    credit.id = snapshot.add_credit(&credit)?;
     let reduction =
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
-    let settings = snapshot.usage_settings().map_err(failure)?;
+    let settings = snapshot.usage_settings()?;
     let one = compute_usage_per_credit_unit(args.unit, &settings)?;
     let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
     let dated = wanted.describe_undated_negative_credit(args, &credit, one, &settings);
-    snapshot.commit().map_err(failure)?;
+    snapshot.commit()?;
     print(args, vec![credit]).map_err(mark_stored)?;
     let live = || ask_plugin_for_usage_and_rank(id.filter(|_| args.push)?, wanted.bank);
     let live_before = live();
@@ -234,7 +234,7 @@ impl NewCredit<'_> {
             Some(_) if args.action == Action::Set => {
                 return fail("--from: set changes the usage as of now".to_owned());
             }
-            Some(text) => usage::parse_instant(text, now, &TimeZone::system()).map_err(Failure::Message)?,
+            Some(text) => usage::parse_instant(text, now, &TimeZone::system()).map_err(failure)?,
             None => now,
         };
         if from > now {
@@ -267,7 +267,7 @@ impl NewCredit<'_> {
 
     /// Builds the credit from the arguments. For `credit set`, the credit is the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
-        let settings = snapshot.usage_settings().map_err(failure)?;
+        let settings = snapshot.usage_settings()?;
         let usage = self.number * compute_usage_per_credit_unit(args.unit, &settings)?;
         if usage.abs() > MAX_CREDIT {
             return Err(failure(format!(
@@ -281,9 +281,7 @@ impl NewCredit<'_> {
             ));
         }
         let credit = match args.action {
-            Action::Set => {
-                credits::set_usage(snapshot, self.user, self.bank, usage, self.now).map_err(failure)?
-            }
+            Action::Set => credits::set_usage(snapshot, self.user, self.bank, usage, self.now)?,
             _ => Credit { usage, live_usage: usage, from: self.from, ..Credit::default() },
         };
         Ok(Credit {
@@ -347,14 +345,14 @@ fn print_log(args: &Args) -> Outcome {
         return Err(failure(text));
     }
     let mut database = args.database.open(Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let mut credits = snapshot.credits().map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    let mut credits = snapshot.credits()?;
     let mut is_known = true;
     if let Some(name) = &args.association {
         let (user, bank) =
             name.split_once('/').map_or((name.as_str(), None), |(user, bank)| (user, Some(bank)));
         credits.retain(|credit| credit.user == user && bank.is_none_or(|bank| credit.bank == bank));
-        is_known = !credits.is_empty() || snapshot.has_user(user, bank).map_err(failure)?;
+        is_known = !credits.is_empty() || snapshot.has_user(user, bank)?;
     }
     drop(snapshot);
     drop(database);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::push;
 use super::status::{find_loaded_plugin, read_plugin_state};
-use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
+use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::{remark, say};
@@ -88,15 +88,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         ));
     };
     let mut database = args.database.open(Access::Write)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let stored = snapshot.stored_limits().map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    let stored = snapshot.stored_limits()?;
     let queue = args.queue.clone().unwrap_or_default();
     let here = |limit: &&StoredLimit| (&limit.scope, &limit.name, &limit.queue) == (scope, name, &queue);
     let changes = if args.action == Action::Set {
         let limits = parse_limits(args, scope, name)?;
         check_target(&snapshot, scope, name, &queue)?;
         for limit in &limits {
-            snapshot.set_limit(limit).map_err(failure)?;
+            snapshot.set_limit(limit)?;
         }
         limits.iter().any(|limit| !stored.contains(limit))
     } else {
@@ -111,12 +111,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             return Ok(Answer::No);
         }
         for limit in known {
-            snapshot.unset_limit(limit).map_err(failure)?;
+            snapshot.unset_limit(limit)?;
         }
         true
     };
     let mut limits = list_limits(&snapshot, None)?;
-    snapshot.commit().map_err(failure)?;
+    snapshot.commit()?;
     let uri = args.instance.uri.as_deref();
     let apply = || push::apply_change(&args.database, uri, args.push, args.output.is_table());
     if args.push {
@@ -142,7 +142,7 @@ fn show(args: &Args) -> Outcome {
     };
     let read = || {
         let mut database = args.database.open(Access::Read)?;
-        list_limits(&database.snapshot().map_err(failure)?, loaded.as_deref())
+        list_limits(&database.snapshot()?, loaded.as_deref())
     };
     let mut limits = match read() {
         Ok(limits) => limits,
@@ -200,10 +200,10 @@ fn request_limits_of_plugin(flux: &Flux) -> Option<Vec<LimitUse>> {
 /// Returns the limits in the database, including the limits of its queues. If the plugin answers, `loaded` has the
 /// limits that the plugin enforces.
 fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
-    let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
-    let of_queues = snapshot.list_queue_limits().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
+    let stored = snapshot.stored_limits()?.into_iter().map(|limit| (limit, "database"));
+    let of_queues = snapshot.list_queue_limits()?.into_iter().map(|limit| (limit, "queue"));
     let all: Vec<(StoredLimit, &'static str)> = stored.chain(of_queues).collect();
-    let ids = snapshot.user_ids().map_err(failure)?;
+    let ids = snapshot.user_ids()?;
     let key = |StoredLimit { scope, name, queue, measure, .. }: &StoredLimit| {
         let with_id = if name == "*" { None } else { ids.name_by_id(scope, name) };
         [scope.clone(), with_id.unwrap_or_else(|| name.clone()), queue.clone(), measure.clone()]
@@ -309,22 +309,22 @@ pub(super) fn parse_target(scope: &str, name: &str) -> Result<Target> {
         }
         _ => name.to_owned(),
     };
-    Target::parse(scope, &with_id).map_err(Failure::Message)
+    Target::parse(scope, &with_id).map_err(failure)
 }
 
 /// Returns an error if the database lacks the target or the queue: such a limit would never hold a job.
 pub(super) fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<()> {
     let is_there = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => true,
-        ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
-        ("queue", _) => snapshot.has_queue(name).map_err(failure)?,
-        ("association", Some((user, bank))) => snapshot.has_user(user, Some(bank)).map_err(failure)?,
-        _ => snapshot.has_user(name, None).map_err(failure)?,
+        ("bank", _) => snapshot.has_bank(name)?,
+        ("queue", _) => snapshot.has_queue(name)?,
+        ("association", Some((user, bank))) => snapshot.has_user(user, Some(bank))?,
+        _ => snapshot.has_user(name, None)?,
     };
     if !is_there {
         return Err(failure(format!("there is no {scope} {name} in the database")));
     }
-    if !queue.is_empty() && !snapshot.has_queue(queue).map_err(failure)? {
+    if !queue.is_empty() && !snapshot.has_queue(queue)? {
         return Err(failure(format!("there is no queue {queue} in the database")));
     }
     Ok(())

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         recount: None,
     };
     if let Some(address) = args.listen {
-        listen::check_listen_address(address, args.listen_any).map_err(Failure::Message)?;
+        listen::check_listen_address(address, args.listen_any).map_err(failure)?;
         let listener =
             TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
         // If the first request fails, the command ends with its error.

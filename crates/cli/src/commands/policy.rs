@@ -43,9 +43,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let changes = args.policy.is_some() || args.reset || !args.unset.is_empty() || !args.rules.set.is_empty();
     let access = if changes { Access::Write } else { Access::Read };
     let mut database = args.database.open(access)?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     if !changes {
-        let site = snapshot.site_policy().map_err(failure)?;
+        let site = snapshot.site_policy()?;
         drop(snapshot);
         drop(database);
         print(args, &site)?;
@@ -59,8 +59,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let site = apply_changes(args, before)?;
     check_policy(args, &snapshot, &site)?;
-    snapshot.write_site_policy(&site).map_err(failure)?;
-    snapshot.commit().map_err(failure)?;
+    snapshot.write_site_policy(&site)?;
+    snapshot.commit()?;
     print(args, &site).map_err(mark_stored)?;
     if site != before && args.output.is_table() {
         remark(
@@ -92,7 +92,7 @@ fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy> {
 /// policy.
 fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<()> {
     let path = args.database.path();
-    let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;
+    let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ())?;
     // A site may choose a policy before it has banks.
     let Ok(tree) = stored.builder.build() else { return Ok(()) };
     match tree.rank(site.policy, &site.options) {

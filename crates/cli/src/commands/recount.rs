@@ -45,19 +45,18 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let access = if args.write { Access::Write } else { Access::Read };
     let mut database = args.database.open(access)?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     progress.phase("counting", || snapshot.estimate_association_count());
-    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.set_finished_steps(done))
-        .map_err(failure)?;
-    let half_life = snapshot.usage_settings().map_err(failure)?.half_life;
+    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.set_finished_steps(done))?;
+    let half_life = snapshot.usage_settings()?.half_life;
     let budgets = compare_budgets(&snapshot, now(args.now))?;
     if args.write {
         progress.phase("writing", || recount.plan.changes.bins.len() as u64);
-        recount.plan.write(&snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
-        let counted = Budgets::count(&snapshot, None, &[], now(args.now)).map_err(failure)?;
+        recount.plan.write(&snapshot, &mut |done| progress.set_finished_steps(done))?;
+        let counted = Budgets::count(&snapshot, None, &[], now(args.now))?;
         counted.store_spent_amounts(&snapshot, true).map_err(failure)?;
         progress.phase("storing", || 0);
-        snapshot.commit().map_err(failure)?;
+        snapshot.commit()?;
     } else {
         drop(snapshot);
     }
@@ -71,8 +70,8 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Returns each budget for which the last sync stored a spent amount, with this amount.
 fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecord, i64)>> {
     let mut compared = Vec::new();
-    for budget in Budgets::count(snapshot, None, &[], now).map_err(failure)?.all {
-        let stored = snapshot.read_spent_amount(&budget).map_err(failure)?;
+    for budget in Budgets::count(snapshot, None, &[], now)?.all {
+        let stored = snapshot.read_spent_amount(&budget)?;
         compared.extend(stored.map(|(stored, _)| (budget, stored)));
     }
     Ok(compared)

@@ -2,7 +2,7 @@
 //! `flux fairshare scrub`: removes old job records.
 
 use crate::clock::{now, parse_instant};
-use crate::outcome::{Answer, Outcome, failure, mark_stored};
+use crate::outcome::{Answer, Outcome, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::say;
 use crate::ui::printable::count;
@@ -38,9 +38,9 @@ fn parse_weeks(text: &str) -> Result<f64, String> {
 pub(super) fn run(args: &Args) -> Outcome {
     let now = now(args.now);
     let mut database = args.database.open(Access::Write)?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     let RecordRemovalResult { removed, needed, is_for_budget, .. } =
-        scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
+        scrub(&snapshot, now - args.weeks * WEEK, now)?;
     let reason = if is_for_budget { "usage or a budget" } else { "usage" };
     let needed = match needed {
         0 => String::new(),
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         drop(snapshot);
         say(format_args!("would remove {}{needed}", count(removed, "record")))?;
     } else {
-        snapshot.commit().map_err(failure)?;
+        snapshot.commit()?;
         say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(mark_stored)?;
     }
     Ok(Answer::Yes)

@@ -9,7 +9,6 @@ use crate::outcome::{Answer, Outcome, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::facts::{PolicyFacts, ROUNDING};
 use crate::site::input::{PolicyArg, Rules};
-use crate::site::mending;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
@@ -62,13 +61,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
     let mut database = args.database.open(access)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let site = snapshot.site_policy().map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    let site = snapshot.site_policy()?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
     args.rules.apply_to(&[policy])?;
     progress.phase("reading", || snapshot.estimate_association_count());
-    let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))
-        .map_err(mending::pipeline_failure)?;
+    let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))?;
     if args.dry_run {
         // Close the database before printing. An open transaction blocks writers, and the user may read in the pager for long.
         drop(snapshot);
@@ -78,8 +76,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::Yes);
     }
     progress.phase("writing", || ranked.changes.len() as u64);
-    ranked.write(&snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
-    snapshot.commit().map_err(failure)?;
+    ranked.write(&snapshot, &mut |done| progress.set_finished_steps(done))?;
+    snapshot.commit()?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
         // The fair-shares are already stored, so the command does not fail if standard error is closed.

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::clock::now;
-use crate::outcome::{Answer, Failure, Outcome, Result, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
@@ -83,9 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let zone = TimeZone::system();
     let present = now(None);
     let parse_bound = |text: &Option<String>, otherwise: f64| -> Result<f64> {
-        text.as_ref()
-            .map_or(Ok(otherwise), |text| parse_instant(text, present, &zone))
-            .map_err(Failure::Message)
+        text.as_ref().map_or(Ok(otherwise), |text| parse_instant(text, present, &zone)).map_err(failure)
     };
     let (since, until) = (parse_bound(&args.since, 0.0)?, parse_bound(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
@@ -119,8 +117,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let (usage, last_sync) = {
         let mut database = args.database.open(Access::Read)?;
-        let snapshot = database.snapshot().map_err(failure)?;
-        (Usage::new(&snapshot, &query).map_err(failure)?, snapshot.last_sync().map_err(failure)?)
+        let snapshot = database.snapshot()?;
+        (Usage::new(&snapshot, &query)?, snapshot.last_sync()?)
     };
     drop(progress);
     if usage.unreadable > 0 {
@@ -274,17 +272,17 @@ pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
 /// Prints the current usage of associations by half-life period.
 fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
     let mut database = args.database.open(Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    snapshot.check_usage_schema().map_err(failure)?;
-    let settings = snapshot.usage_settings().map_err(failure)?;
-    let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
-    let bins = snapshot.bins(&ledger).map_err(failure)?;
-    let unit = Unit::new(snapshot.pace().map_err(failure)?.is_node_seconds());
-    let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
-    let credits = snapshot.read_usage_bins_with_credits(None).map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    snapshot.check_usage_schema()?;
+    let settings = snapshot.usage_settings()?;
+    let ledger = snapshot.ledger(&mut |_| ())?;
+    let bins = snapshot.bins(&ledger)?;
+    let unit = Unit::new(snapshot.pace()?.is_node_seconds());
+    let bins_of = StoredPeriods::read(&snapshot, present)?;
+    let credits = snapshot.read_usage_bins_with_credits(None)?;
     let credits: HashMap<(String, String), Vec<UsageBin>> =
         credits.into_iter().map(|(user, bank, bins)| ((user, bank), bins)).collect();
-    let last_sync = snapshot.last_sync().map_err(failure)?;
+    let last_sync = snapshot.last_sync()?;
     drop(snapshot);
     drop(database);
     // Ends the progress line before other output.

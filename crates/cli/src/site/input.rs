@@ -155,11 +155,8 @@ impl Rules {
         match names.into_iter().find(useless) {
             None => Ok(()),
             Some(name) => {
-                let applying: Vec<&str> = Policy::ALL
-                    .into_iter()
-                    .filter(|policy| Options::applies(name, *policy))
-                    .map(Policy::name)
-                    .collect();
+                let applying = Policy::ALL.into_iter().filter(|policy| Options::applies(name, *policy));
+                let applying: Vec<&str> = applying.map(Policy::name).collect();
                 let ranked: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
                 let (ranked, applying) = (ranked.join(" and "), applying.join(" and "));
                 Err(failure(format!(
@@ -268,7 +265,7 @@ impl Input {
             Some(file) => {
                 let extras =
                     Extras { usage: self.usage_file.as_deref(), unknown_shares: self.unknown_shares };
-                formats::load(file, self.tree_format, extras).map_err(failure)?
+                formats::load(file, self.tree_format, extras)?
             }
         };
         match document {
@@ -300,15 +297,13 @@ impl Input {
 
     fn load_database(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded> {
         let mut database = self.open()?;
-        let snapshot = database.snapshot().map_err(failure)?;
-        let site = snapshot.site_policy().map_err(failure)?;
+        let snapshot = database.snapshot()?;
+        let site = snapshot.site_policy()?;
         let options = rules.over(site)?;
         progress.phase("reading", || snapshot.estimate_association_count());
-        let read = snapshot
-            .tree(options.inactive_usage, &mut |done| progress.set_finished_steps(done))
-            .map_err(failure)?;
-        let pace = snapshot.pace().map_err(failure)?;
-        let counted = snapshot.find_last_count_time(figures::now()).map_err(failure)?;
+        let read = snapshot.tree(options.inactive_usage, &mut |done| progress.set_finished_steps(done))?;
+        let pace = snapshot.pace()?;
+        let counted = snapshot.find_last_count_time(figures::now())?;
         progress.phase("building the tree", || 0);
         let tree =
             read.builder.build().map_err(|error| mending::describe_tree_failure(self.source(), &error))?;

@@ -9,7 +9,7 @@ use crate::ui::messages::{ASK, is_guest};
 use crate::ui::printable::printable;
 use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
-use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, quote_for_shell};
+use fairshare_accounting::store::{Access, Fault, Reason, StoreError, StoredLimit, quote_for_shell};
 
 /// Remedy for users who may not read the database: the commands that ask the plugin.
 const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
@@ -60,20 +60,14 @@ pub(crate) fn explain_denied_tree_access(error: &StoreError) -> Failure {
     Failure::No(format!("{}; {LIVE_DENIED}; {error}", describe_commands_for_guests()))
 }
 
-/// Splits a message into the problem and the remedy, which begins with a command.
-pub(crate) fn split_problem_and_remedy(message: &str) -> (String, Option<String>) {
-    let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();
-    match begins.and_then(|at| message.split_at_checked(at)) {
-        Some((problem, remedy)) => (problem.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),
-        None => (message.to_owned(), None),
-    }
-}
-
-/// Converts an error of the pipeline. For an invalid tree, the failure names the command that repairs the tree.
-pub(crate) fn pipeline_failure(error: PipelineError) -> Failure {
-    match error {
-        PipelineError::Tree { path, error } => describe_tree_failure(&path, &error),
-        error => failure(error),
+impl From<PipelineError> for Failure {
+    /// Converts an error of the pipeline. For an invalid tree, the failure names the command that repairs the tree.
+    fn from(error: PipelineError) -> Failure {
+        match error {
+            PipelineError::Tree { path, error } => describe_tree_failure(&path, &error),
+            PipelineError::Store(error) => error.into(),
+            error => failure(error),
+        }
     }
 }
 
@@ -119,7 +113,7 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
             return failure(format!("{}: {error}", source.display()));
         }
     };
-    failure(format!("{}: {error}; {mend}", source.display()))
+    Failure::Message(Fault { problem: format!("{}: {error}", source.display()), remedy: Some(mend) })
 }
 
 /// Returns a message for each user or bank that has limits but does not exist, with the command that removes the limits.

@@ -98,7 +98,7 @@ impl<S: AsRef<str> + Serialize> Record for AssociationRecord<S> {
     const FIELDS: &'static [Field] = &[
         Field::new("userid", Kind::UserId),
         Field::new("bank", Kind::Name),
-        Field::new("def_bank", Kind::Text).with_column(Some("default_bank")),
+        Field::new("def_bank", Kind::Name).with_column(Some("default_bank")),
         Field::new("fairshare", Kind::Number),
         Field::new("max_running_jobs", Kind::Integer),
         Field::new("max_active_jobs", Kind::Integer),

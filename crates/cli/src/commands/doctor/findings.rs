@@ -513,10 +513,8 @@ pub(super) fn check_instance(
             )
             .create_finding_if(age.is_some_and(|age| age < -CLOCK)),
             refusal.map(|refusal| {
-                let (what, remedy) = mending::split_problem_and_remedy(refusal);
-                let remedy =
-                    remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
-                Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
+                let text = format!("the plugin would refuse a push: {refusal}");
+                Finding::action("push-refused", text, "correct the record, then: flux fairshare push")
             }),
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
                 .with_names(missing),

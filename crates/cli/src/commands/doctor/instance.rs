@@ -14,7 +14,6 @@ use crate::commands::push::{self, Push, parts};
 use crate::commands::status::{find_plugin, list_plugins, read_plugin_state, request_recount};
 use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::{configured_queues, describe_job_instance};
-use crate::site::mending;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{PolicyData, Reason, Snapshot, StoreError, quote_for_shell};
@@ -114,7 +113,7 @@ fn check_files_on_disk(flux: &Flux, path: &PathBuf) -> Result<Vec<Fault>, String
 /// commands accept the data.
 pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
     if let Err(fault) = rank_site(snapshot) {
-        return Some(refusal_finding("push, update and sync refuse", &fault, snapshot.path()));
+        return Some(refusal_finding("push, update and sync refuse", fault, snapshot.path()));
     }
     if let Err(fault) = Plan::new(snapshot, Rule::default(), now, &mut |_| ()) {
         if let PipelineError::ClockWentBack { was } = fault {
@@ -125,35 +124,31 @@ pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Findin
             let remedy = "\"flux fairshare recount --write\" counts all usage again by this clock; if this clock is wrong, set it";
             return Some(Finding::action("refused", text, remedy));
         }
-        return Some(refusal_finding("sync refuses", &mending::pipeline_failure(fault), snapshot.path()));
+        return Some(refusal_finding("sync refuses", fault.into(), snapshot.path()));
     }
     let fault = push::check_snapshot(snapshot, now).err()?;
-    Some(refusal_finding("push and sync refuse", &fault, snapshot.path()))
+    Some(refusal_finding("push and sync refuse", fault, snapshot.path()))
 }
 
 fn rank_site(snapshot: &Snapshot<'_>) -> Result<()> {
-    let site = snapshot.site_policy().map_err(failure)?;
-    Ranked::new(snapshot, site.policy, &site.options, &mut |_| ()).map_err(mending::pipeline_failure)?;
+    let site = snapshot.site_policy()?;
+    Ranked::new(snapshot, site.policy, &site.options, &mut |_| ())?;
     Ok(())
 }
 
-fn refusal_finding(commands: &str, fault: &Failure, path: &Path) -> Finding {
-    let (what, remedy) = mending::split_problem_and_remedy(&fault.to_string());
-    let remedy = remedy.unwrap_or_else(|| {
-        format!(
-            "correct the record with \"flux account\" or sqlite3, or restore {} from a backup",
-            path.display()
-        )
-    });
-    Finding::action("refused", format!("{commands} the database: {what}"), remedy)
+fn refusal_finding(commands: &str, fault: Failure, path: &Path) -> Finding {
+    let fault = if let Failure::Message(fault) = fault { fault } else { fault.to_string().into() };
+    let correct = "correct the record with \"flux account\" or sqlite3";
+    let remedy = || format!("{correct}, or restore {} from a backup", path.display());
+    let text = format!("{commands} the database: {}", fault.problem);
+    Finding::action("refused", text, fault.remedy.unwrap_or_else(remedy))
 }
 
 /// Returns the finding about a database that can't be opened or read.
 pub(super) fn make_unreadable_database_finding(error: &StoreError, by: Option<&str>) -> Finding {
     let file = quote_for_shell(&error.path.display().to_string());
     let by = by.map_or(String::new(), |by| format!(" ({by})"));
-    let text = format!("{error}{by}");
-    let (what, given) = mending::split_problem_and_remedy(&text);
+    let fault = error.fault();
     let (code, remedy) = match &error.reason {
         Reason::Missing => {
             ("no-database", format!("flux account -p {file} create-db, or name another by -p FILE"))
@@ -179,11 +174,13 @@ pub(super) fn make_unreadable_database_finding(error: &StoreError, by: Option<&s
         Reason::Schema(_) => ("old-schema", format!("flux account-update-db -p {file}")),
         Reason::Value(_) | Reason::Format(_) => (
             "refused",
-            given.unwrap_or_else(|| format!("correct the record with \"flux account\" or sqlite3 {file}")),
+            fault
+                .remedy
+                .unwrap_or_else(|| format!("correct the record with \"flux account\" or sqlite3 {file}")),
         ),
         Reason::ReadOnly(_) | Reason::Sqlite(_) => {
             ("unreadable-database", format!("run this as the owner of {file}; else restore it from a backup"))
         }
     };
-    Finding::action(code, what, remedy)
+    Finding::action(code, fault.problem + &by, remedy)
 }

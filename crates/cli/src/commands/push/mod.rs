@@ -213,11 +213,11 @@ fn read_push_data(push: &Push<'_>, dry_run: bool, note: &mut dyn FnMut(String)) 
         if dry_run {
             warn(path, &text)?;
         }
-        formats::parse_site_text(path, &text).map_err(failure)?
+        formats::parse_site_text(path, &text)?
     } else {
         let data = {
             let mut database = push.wait.open(push.found, Access::Read)?;
-            let snapshot = database.snapshot().map_err(failure)?;
+            let snapshot = database.snapshot()?;
             read_snapshot(&snapshot, now(None), note)?
         };
         if dry_run {
@@ -238,13 +238,13 @@ fn read_push_data(push: &Push<'_>, dry_run: bool, note: &mut dyn FnMut(String)) 
 
 /// Reads the data that a push would send at `now`, in seconds since the epoch. Fails if update or sync would refuse the database.
 fn read_snapshot(snapshot: &Snapshot<'_>, now: f64, note: &mut dyn FnMut(String)) -> Result<PolicyData> {
-    let mut data = snapshot.policy_data(now).map_err(failure)?;
-    for text in budgets::add_to_push(snapshot, &mut data, now).map_err(failure)? {
+    let mut data = snapshot.policy_data(now)?;
+    for text in budgets::add_to_push(snapshot, &mut data, now)? {
         note(format!("{}: {text}", snapshot.path().display()));
     }
     if data.tree.is_some() {
-        let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
-        read_and_check_tree(snapshot, inactive, &mut |_| ()).map_err(mending::pipeline_failure)?;
+        let inactive = snapshot.site_policy()?.options.inactive_usage;
+        read_and_check_tree(snapshot, inactive, &mut |_| ())?;
     }
     Ok(data)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::data::Number;
 use crate::commands::why;
-use crate::outcome::{Result, failure};
+use crate::outcome::Result;
 use crate::site::input::Loaded;
 use fairshare::{NodeId, Ranking, Tree};
 use fairshare_accounting::pipeline::{Periods, StoredPeriods};
@@ -67,7 +67,7 @@ impl Bins {
     /// Reads the usage of the database. Leaves out associations that were added or removed after the tree was read.
     pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
-        let snapshot = database.snapshot().map_err(failure)?;
+        let snapshot = database.snapshot()?;
         // Period 0 of the database was current at the last count of usage. It may have ended since.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
@@ -84,9 +84,7 @@ impl Bins {
                 of.push((period, usage));
             }
         };
-        snapshot
-            .visit_usage_bins(None, &mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
-            .map_err(failure)?;
+        snapshot.visit_usage_bins(None, &mut |user, bank, bin| take(user, bank, bin.period, bin.usage))?;
         of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
         let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.for_rows(oldest).periods).collect();
         let pace = Pace { longest: kept.iter().copied().max().unwrap_or(0), ..pace };

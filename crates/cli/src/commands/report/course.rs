@@ -62,7 +62,7 @@ impl Course {
     /// Reads the jobs of the database. Returns `None` if there are none with usage. Leaves out associations that were added or
     /// removed after the tree was read.
     pub(super) fn read(mut database: Database, tree: &Tree, zone: &TimeZone) -> Result<Option<Course>> {
-        let snapshot = database.snapshot().map_err(failure)?;
+        let snapshot = database.snapshot()?;
         if snapshot.check_usage_schema().is_err() {
             return Ok(None);
         }

@@ -134,8 +134,8 @@ fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String> 
 }
 
 fn read_budgets(mut database: Database, now: f64) -> Result<Vec<ReportedBudget>> {
-    let snapshot = database.snapshot().map_err(failure)?;
-    let budgets = Budgets::count(&snapshot, None, &[], now).map_err(failure)?.all;
+    let snapshot = database.snapshot()?;
+    let budgets = Budgets::count(&snapshot, None, &[], now)?.all;
     let report = |budget| ReportedBudget { lasts_until: lasts_until(&budget, now).map(Number), budget };
     Ok(budgets.into_iter().map(report).collect())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::swf;
-use crate::outcome::{Result, failure};
+use crate::outcome::Result;
 use crate::site::database::Found;
 use crate::site::input::{Wait, file_failure};
 use fairshare_accounting::pipeline::resources;
@@ -63,9 +63,9 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
         }
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
-            let snapshot = database.snapshot().map_err(failure)?;
+            let snapshot = database.snapshot()?;
             let mut add = |job: EndedJob<'_>| add_record(&job, size, &mut history);
-            snapshot.ended_jobs(Which::InOrderOfSubmission, &mut add).map_err(failure)?;
+            snapshot.ended_jobs(Which::InOrderOfSubmission, &mut add)?;
         }
     }
     if history.trace.jobs().is_empty() {

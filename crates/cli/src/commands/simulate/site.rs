@@ -22,11 +22,11 @@ const HALF_LIFE: f64 = 604_800.0;
 
 /// Returns the site document of a database.
 pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData> {
-    let snapshot = database.snapshot().map_err(failure)?;
-    let mut data = snapshot.policy_data(now).map_err(failure)?;
+    let snapshot = database.snapshot()?;
+    let mut data = snapshot.policy_data(now)?;
     // Spent amounts are not simulated, so the notes about them do not matter.
     budgets::add_to_push(&snapshot, &mut data, now).map_err(failure)?;
-    let options = rules.over(snapshot.site_policy().map_err(failure)?)?;
+    let options = rules.over(snapshot.site_policy()?)?;
     let Some(tree) = &mut data.tree else {
         return Err(failure("the banks and associations of the database do not form a tree"));
     };

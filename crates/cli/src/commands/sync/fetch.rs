@@ -65,7 +65,7 @@ impl Fetch<'_> {
         let mut listing = Listing::request(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
-            let snapshot = database.snapshot().map_err(failure)?;
+            let snapshot = database.snapshot()?;
             // The range of removed records is determined only when it is needed, because this reads all records.
             let mut removed = None;
             let stored = |id: u64, ended: f64| {
@@ -99,7 +99,7 @@ impl Fetch<'_> {
     /// Returns the end time of the newest complete record. Flux is asked for the jobs that ended after this time.
     fn find_newest_job_end(&self) -> Result<Option<f64>> {
         let mut database = self.wait.open(self.found, Access::Read)?;
-        let snapshot = database.snapshot().map_err(failure)?;
+        let snapshot = database.snapshot()?;
         fetch::find_end_of_last_recorded_job(&snapshot, self.now).map_err(failure)
     }
 }
@@ -115,12 +115,12 @@ impl StartedFetch<'_> {
     pub(crate) fn store(mut self, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<FetchOutcome> {
         let mut new = 0;
         for batch in std::mem::take(&mut self.records) {
-            new += snapshot.insert_jobs(&batch).map_err(failure)?;
+            new += snapshot.insert_jobs(&batch)?;
         }
         while let Some(batch) = self.next_batch(progress)? {
-            new += snapshot.insert_jobs(&batch).map_err(failure)?;
+            new += snapshot.insert_jobs(&batch)?;
         }
-        fetch::record_fetch(snapshot, self.asked, new).map_err(failure)?;
+        fetch::record_fetch(snapshot, self.asked, new)?;
         let fetched = self.fetching.fetched().clone();
         Ok(FetchOutcome { new, removed: self.removed, fetched })
     }
@@ -200,9 +200,8 @@ pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Opt
 
 fn has_charges(fetch: &Fetch<'_>) -> Result<bool> {
     let mut database = fetch.wait.open(fetch.found, Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let has = snapshot.has_charges().and_then(|has| Ok(has || snapshot.has_charge_rules()?));
-    has.map_err(failure)
+    let snapshot = database.snapshot()?;
+    Ok(snapshot.has_charges()? || snapshot.has_charge_rules()?)
 }
 
 /// Describes changes for the summary of sync.

@@ -7,7 +7,6 @@ use super::{Args, Step};
 use crate::clock::now;
 use crate::commands::push;
 use crate::outcome::{Result, failure, mark_stored};
-use crate::site::mending;
 use crate::ui::progress::Progress;
 use fairshare_accounting::pipeline::budgets::Budgets;
 use fairshare_accounting::pipeline::fairshare::Ranked;
@@ -30,12 +29,12 @@ pub(super) fn run_sync_steps_in_transaction(args: &Args, note: &mut dyn FnMut(St
             None
         };
         let mut database = args.database.open(Access::Write)?;
-        let snapshot = database.snapshot().map_err(failure)?;
+        let snapshot = database.snapshot()?;
         if let Some(begun) = fetch {
             done.fetched = Some(begun.store(&snapshot, &mut progress)?);
         }
         if let Some(reported) = reported {
-            done.charges = snapshot.add_charges(&reported, now(args.now)).map_err(failure)?;
+            done.charges = snapshot.add_charges(&reported, now(args.now))?;
         }
         if args.includes(Step::Usage) {
             match count_usage(args, &snapshot, &mut progress) {
@@ -59,7 +58,7 @@ pub(super) fn run_sync_steps_in_transaction(args: &Args, note: &mut dyn FnMut(St
             drop(snapshot);
         } else {
             progress.phase("storing", || 0);
-            snapshot.commit().map_err(failure)?;
+            snapshot.commit()?;
         }
     }
     if let Some(stored) = &done.fetched {
@@ -86,12 +85,11 @@ fn count_usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) ->
 
 fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked> {
     progress.phase("ranking", || snapshot.estimate_association_count());
-    let site = snapshot.site_policy().map_err(failure)?;
+    let site = snapshot.site_policy()?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
-    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))
-        .map_err(mending::pipeline_failure)?;
+    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
-    ranked.write(snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
+    ranked.write(snapshot, &mut |done| progress.set_finished_steps(done))?;
     Ok(ranked)
 }
 

@@ -199,13 +199,13 @@ impl Forecast {
 /// Returns the number of period boundaries at which the stored usage has not decayed yet. Also returns the stored
 /// usage of all associations by period.
 fn read_bins(mut database: Database, now: f64) -> Result<(u32, PeriodUsages)> {
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     let due = StoredPeriods::count_due_boundaries(&snapshot, now);
     let mut bins = PeriodUsages::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
     };
-    snapshot.visit_usage_bins(None, &mut take).map_err(failure)?;
+    snapshot.visit_usage_bins(None, &mut take)?;
     Ok((due, bins))
 }
 

@@ -238,15 +238,15 @@ fn recount_usages(
 ) -> Result<String> {
     let text = "--half-life without --in needs a database, whose records are counted again";
     let mut database = input.database().ok_or_else(|| failure(text))??;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     let usages = compute_usages_with_half_life(&snapshot, half_life, now(), running).map_err(failure)?;
     for (user, bank, usage) in usages {
         if let Some(leaf) = tree.leaf(&user, &bank) {
             tree.set_usage(leaf, usage).map_err(failure)?;
         }
     }
-    let (new, old) = (half_life_text(half_life), half_life_text(snapshot.pace().map_err(failure)?.period));
-    let since = match snapshot.oldest_inactive().map_err(failure)? {
+    let (new, old) = (half_life_text(half_life), half_life_text(snapshot.pace()?.period));
+    let since = match snapshot.oldest_inactive()? {
         Some(oldest) => format!("from the records since {}", date(oldest, half_life)),
         None => "from no records".to_owned(),
     };

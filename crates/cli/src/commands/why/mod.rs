@@ -207,8 +207,8 @@ fn require_single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Resu
 fn complete_usage_decay(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let longest = pace.for_rows(snapshot.oldest_period().map_err(failure)?).periods;
+    let snapshot = database.snapshot()?;
+    let longest = pace.for_rows(snapshot.oldest_period()?).periods;
     Ok(Some(Pace { due: StoredPeriods::count_due_boundaries(&snapshot, now), longest, ..pace }))
 }
 
@@ -216,7 +216,7 @@ fn complete_usage_decay(args: &Args, pace: Option<Pace>, now: f64) -> Result<Opt
 fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
     let Some(database) = args.input.database() else { return Ok(Vec::new()) };
     let mut database = database?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    let snapshot = database.snapshot()?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
 }
 

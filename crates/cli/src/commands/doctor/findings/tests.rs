@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use super::*;
+use crate::commands::doctor::instance::make_unreadable_database_finding;
+use fairshare_accounting::store::{Fault, Reason, StoreError};
 use serde_json::{Value, json};
 
 const NOW: f64 = 1.7e9;
@@ -117,6 +119,19 @@ fn doctor_reports_no_problem_of_deleted_users_and_banks() {
     // The last record of a user id in a bank counts, so jobs of the active user are rejected.
     data["associations"].as_array_mut().unwrap().push(old);
     assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), ["same-id"]);
+}
+
+#[test]
+fn doctor_separates_a_problem_from_its_remedy_whatever_the_problem_contains() {
+    let problem = "bank_table: bank \"a; \"flux b\": shares is -1".to_owned();
+    let fault =
+        Fault { problem: problem.clone(), remedy: Some("\"flux account edit-bank\" corrects it".to_owned()) };
+    let error = StoreError::new(Path::new("x.db"), Reason::Value(fault));
+    let found = make_unreadable_database_finding(&error, Some("the default"));
+    assert_eq!(
+        (found.text, found.remedy),
+        (format!("x.db: {problem} (the default)"), "\"flux account edit-bank\" corrects it".to_owned())
+    );
 }
 
 #[test]
