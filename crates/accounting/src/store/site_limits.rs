@@ -31,7 +31,7 @@ impl StoredLimit {
     /// Returns the fault of a limit that the plugin would reject. Only another program can have
     /// stored such a limit.
     fn describe_invalid_limit(&self) -> Option<Fault> {
-        let StoredLimit { scope, name, measure, value, .. } = self;
+        let StoredLimit { scope, name, queue, measure, value, .. } = self;
         let what = match Amount::parse(measure) {
             None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
             Some(_) if *value < 0 => format!("value is {value}, expected a whole number >= 0"),
@@ -39,9 +39,10 @@ impl StoredLimit {
         };
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         let delete = format!(
-            "DELETE FROM {TABLE} WHERE scope = {} AND name = {} AND measure = {}",
+            "DELETE FROM {TABLE} WHERE scope = {} AND name = {} AND queue = {} AND measure = {}",
             quoted(scope),
             quoted(name),
+            quoted(queue),
             quoted(measure)
         );
         let remedy = Some(format!("`sqlite3 DATABASE \"{delete}\"` removes the limit"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{Access, Database, Snapshot, StoreError, Which};
+use super::{Access, Database, Fault, Reason, Snapshot, StoreError, StoredLimit, Which};
 
 const SCHEMA: &str = "
     CREATE TABLE association_table (username, userid, bank, default_bank, shares, job_usage, fairshare);
@@ -38,4 +38,31 @@ fn reads_without_locks_are_checked_for_changes_afterwards() {
             "{what}: {error}"
         );
     }
+}
+
+/// A database has an invalid limit `run-jobs` of bank A in queue q, and a valid one in all queues.
+#[test]
+fn the_remedy_for_an_invalid_limit_leaves_the_limits_of_other_queues() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("limits.db");
+    Connection::open(&path).and_then(|database| database.execute_batch(SCHEMA)).expect("a database");
+    let mut database = Database::open(&path, Access::Write, Duration::ZERO).expect("a database");
+    let limit = |queue: &str, value| StoredLimit {
+        scope: "bank".to_owned(),
+        name: "A".to_owned(),
+        queue: queue.to_owned(),
+        measure: "run-jobs".to_owned(),
+        value,
+        is_given: false,
+    };
+    let snapshot = database.snapshot().expect("a snapshot");
+    for limit in [limit("", 5), limit("q", -7)] {
+        snapshot.set_limit(&limit).expect("stored");
+    }
+    let error = snapshot.read_limit_records().expect_err("a limit below 0");
+    let Reason::Value(Fault { problem, remedy: Some(remedy) }) = error.reason else { panic!("{error}") };
+    assert_eq!(problem, "fairshare_limit_table: bank A: value is -7, expected a whole number >= 0");
+    let statement = remedy.split('"').nth(1).expect("a statement");
+    assert_eq!(snapshot.transaction.execute(statement, []), Ok(1));
+    assert_eq!(snapshot.stored_limits(), Ok(vec![limit("", 5)]));
 }
