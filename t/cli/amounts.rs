@@ -235,6 +235,15 @@ fn usage_prints_the_interval_with_the_time_zone() {
 }
 
 #[test]
+fn usage_leaves_out_columns_on_a_terminal_of_80_columns() {
+    let site = make_site_with_jobs("narrow");
+    let mut command = Command::new(super::PROGRAM);
+    let text = run_with_input(command.args(["usage", "-p", site.path()]).env("COLUMNS", "80"), "").out;
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    assert!(text.contains("Left out for lack of width: Running. COLUMNS="), "{text}");
+}
+
+#[test]
 fn the_name_of_the_time_zone_follows_a_table_with_times() {
     let site = make_site_with_jobs("zone");
     let list = |action: &str| {

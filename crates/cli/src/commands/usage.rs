@@ -185,7 +185,7 @@ fn print(
     notes.extend(describe_unsynced_jobs(last_sync, zone));
     let is_counted = running.is_ok();
     let hours = |seconds: f64| Cell::Number(seconds / HOUR);
-    args.output.print(Report {
+    let report = Report {
         facts: Facts::new(&UsageTotals {
             since,
             until,
@@ -215,7 +215,9 @@ fn print(
         before: if args.output.no_header { Vec::new() } else { vec![period] },
         notes,
         ..Report::default()
-    })
+    };
+    let look = Look { give_up: &["bar", "running_node_hours", "gpu_hours", "core_hours"], ..Look::WHOLE };
+    args.output.print_as(report, look, Progress::none())
 }
 
 /// Returns the note about the jobs that are not on record yet.
