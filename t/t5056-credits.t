@@ -65,7 +65,7 @@ test_expect_success 'usage --by period and why show the credits of each period' 
 '
 test_expect_success 'a credit that reduces nothing is not stored without a warning' '
 	credit log --json | jq ".credits | length" >before.count && cp $DB kept.db && credit add user5004/B -1 --reason "too much" 2>err && cat err &&
-	grep "warning: user5004/B has no usage of ended jobs, so" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && grep "the stored usage of user5003/B, of ended jobs, is 0.5 node-hours instead of 1.5" err && grep "until 20.* at the latest; to date it back: .* && flux fairshare credit add user5003/B -1 --from TIME --reason TEXT" err && credit add user5003/B -1 --from 1h --reason "a part" 2>err && test_must_fail grep "at the latest" err && cp kept.db $DB &&
+	grep "warning: user5004/B has no usage of ended jobs, so" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && grep "the stored usage of user5003/B, of ended jobs, is 0.5 node-hours instead of 1.5" err && grep "until 20.* at the latest; to date it back: .* && flux fairshare credit -p $DB add user5003/B -1 --from TIME --reason TEXT" err && credit add user5003/B -1 --from 1h --reason "a part" 2>err && test_must_fail grep "at the latest" err && cp kept.db $DB &&
 	test "$(credit log --json | jq ".credits | length")" = "$(cat before.count)"
 '
 test_expect_success 'a credit beyond the usage of ended jobs offsets a running job at once' '
@@ -88,7 +88,7 @@ test_expect_success 'the log has each credit with its author and reason' '
 test_expect_success 'the printed commands date a large credit back' '
 	cp $DB dated.db && flux fairshare credit add user5004/B 432000 --unit usage --reason outage -p dated.db &&
 	flux fairshare credit set user5004/B 0 --unit usage --reason reset -p dated.db 2>err && cat err &&
-	sed -n "s/.*to date it back: //p" err | sed "s/TIME/2d/; s/TEXT/reset/; s/ -p [^ ]*//; s/--reason/-p dated.db &/g" >dated.sh && cat dated.sh &&
+	sed -n "s/.*to date it back: //p" err | sed "s/TIME/2d/; s/TEXT/reset/; s/ -p [^ ]*//g; s/--reason/-p dated.db &/g" >dated.sh && cat dated.sh &&
 	grep "add user5004/B 432000 --unit usage" dated.sh && sh -e dated.sh &&
 	flux fairshare credit log -p dated.db --json | jq -e ".credits | map(select(.user == \"user5004\"))[-1].usage == -432000"
 '

@@ -119,6 +119,15 @@ fn a_usage_credit_without_effect_is_stored_with_a_warning() {
 }
 
 #[test]
+fn credit_add_names_the_database_and_quotes_names_in_the_commands_that_it_suggests() {
+    let site = make_site_with_jobs("undated");
+    site.sql("UPDATE association_table SET username = 'ann b' WHERE username = 'ann'");
+    let ran = fairshare(["credit", "add", "ann b/A", "-1", "--reason", "refund", "-p", site.path()]);
+    let command = format!("flux fairshare credit -p {} add 'ann b/A' -1 --from TIME", site.path());
+    assert!(ran.err.contains(&command), "{ran:?}");
+}
+
+#[test]
 fn credit_add_explains_what_a_credit_beyond_past_usage_reduces() {
     let site = make_site_with_jobs("rest_of_credit");
     let now = (super::pipeline::END + 900.0).to_string();
@@ -194,7 +203,7 @@ fn usage_by_period_omits_percentages_after_a_credit_and_prints_full_dates() {
     assert_eq!(fairshare(words).status, 0);
     let text =
         fairshare(["credit", "add", "ann/A", "-0.5", "--now", &now, "--reason", "r", "-p", site.path()]).err;
-    assert!(text.contains("flux fairshare credit add ann/A -0.5 --from TIME --reason TEXT"), "{text}");
+    assert!(text.contains(" add ann/A -0.5 --from TIME --reason TEXT"), "{text}");
     sync();
     let parts = |words: &[&str]| fairshare([&["usage", "--by", "period", "-p", site.path()], words].concat());
     assert!(parts(&["--json"]).json()["periods"][0]["part"].is_number());

@@ -19,7 +19,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, ValueColumn, value_column};
 use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::credits;
-use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
+use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings, quote_for_shell};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{RankPosition, Standings};
 
@@ -256,11 +256,12 @@ impl NewCredit<'_> {
             let expires = format_moment(self.now + longest_age(settings), &TimeZone::system());
             let [amount, back] = [1e4, -1e4].map(|scale| (credit.usage / one * scale).round() / 1e4);
             let unit = if args.unit == CreditUnit::NodeHours { String::new() } else { format!(" --unit {}", args.unit) };
+            let command = mending::format_command(&args.database, "credit");
+            let target = quote_for_shell(&format!("{}/{}", self.user, self.bank));
             format!(
                 "the credit has the date of now, so the older usage that it cancels expires before it, and what is left of the credit then \
-                 favours later jobs, until {expires} at the latest; to date it back: flux fairshare credit add {0}/{1} {back}{unit} \
-                 --reason undone && flux fairshare credit add {0}/{1} {amount}{unit} --from TIME --reason TEXT",
-                self.user, self.bank
+                 favours later jobs, until {expires} at the latest; to date it back: {command} add {target} {back}{unit} \
+                 --reason undone && {command} add {target} {amount}{unit} --from TIME --reason TEXT"
             )
         })
     }
