@@ -49,7 +49,7 @@ print_unpushed() { run_limit "$@" --json | jq -c "[.limits[] | select(.pushed ==
 test_expect_success 'limit marks the limits that no push has carried yet' '
 	test "$(print_unpushed)" = "[]" && run_limit --json | jq -e ".limits | map(.pushed) | length == 9 and all" && run_limit set bank A run-gpus=95 && run_limit set user user5004 run-jobs=1 &&
 	test "$(print_unpushed)" = "[[\"bank\",\"A\",\"run-gpus\",95],[\"user\",\"user5004\",\"run-jobs\",1]]" &&
-	run_limit >out && cat out && test $(grep -c " no$" out) = 2 && grep "do not apply until \"flux fairshare push\"" out &&
+	run_limit >out && cat out && test $(grep -c " no$" out) = 2 && grep "do not apply until \"flux fairshare push -p $DB\"" out &&
 	flux fairshare push -p $DB && test "$(print_unpushed)" = "[]" && FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare limit -p $DB --json >out && jq -e ".limits | all(.pushed == null)" out &&
 	run_limit set bank A run-gpus=96 && run_limit unset user user5004 && flux fairshare push -p $DB && test "$(print_unpushed)" = "[]" && run_limit >out && test_must_fail grep "flux fairshare push" out
 '

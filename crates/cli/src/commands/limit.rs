@@ -10,6 +10,7 @@ use super::status::{find_loaded_plugin, read_plugin_state};
 use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
+use crate::site::mending;
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Rows, Style, ValueColumn, value_column};
@@ -349,7 +350,8 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
     let mut notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
     if limits.iter().any(|listed| listed.is_pushed == Some(false)) {
-        notes.push("Limits that are not pushed do not apply until \"flux fairshare push\".".to_owned());
+        let push = mending::format_command(&args.database, "push");
+        notes.push(format!("Limits that are not pushed do not apply until \"{push}\"."));
     }
     notes.extend(make_note_about_association_limits(args));
     let is_known = !args.output.is_table() || limits.iter().any(|listed| listed.is_pushed.is_some());

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
+use crate::site::mending;
 use crate::ui::figures::{Unit, date};
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
@@ -146,9 +147,10 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
     rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let due = recount.associations.iter().filter(|one| one.is_due).count();
+    let sync = mending::format_command(&args.database, "sync");
     if due > 0 && !args.write {
         let due = count(due, "association");
-        notes.push(format!("the next \"flux fairshare sync\" stores the recounted usage of {due}"));
+        notes.push(format!("the next \"{sync}\" stores the recounted usage of {due}"));
     }
     let would_lose = recount.associations.iter().any(|one| !one.is_due && one.recounted < one.stored);
     if let Some(since) = recount.records_since.filter(|_| would_lose) {
@@ -159,10 +161,9 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
     }
     let tally = &recount.plan.tally;
     if tally.records == 0 {
-        notes.push(
-            "the database has no record of a job to count; \"flux fairshare sync\" fetches those that Flux still has"
-                .to_owned(),
-        );
+        notes.push(format!(
+            "the database has no record of a job to count; \"{sync}\" fetches those that Flux still has"
+        ));
     }
     notes.push(format!(
         "{} counted for {}: usage of {} and {} {}",

@@ -193,11 +193,11 @@ impl Args {
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
             let with =
                 if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
+            let [update, push] = ["update", "push"].map(|name| self.input.command(name));
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
                 "{} of {} stored {differ} from those shown here; a plugin without live fair-share uses the stored ones. \
-                 \"flux fairshare update{with}\" stores these, --dry-run shows the changes; then \"flux fairshare \
-                 push\" sends them.",
+                 \"{update}{with}\" stores these, --dry-run shows the changes; then \"{push}\" sends them.",
                 number(stale),
                 count(ranking.ranked(), "fair-share"),
             ));

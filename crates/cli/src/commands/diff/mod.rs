@@ -18,6 +18,7 @@ use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_que
 use crate::plugin::installed::load_command;
 use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
+use crate::site::mending;
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
@@ -219,11 +220,12 @@ fn print(
             format!("{unlisted_count} differ in {values}.")
         })
         .collect();
+    let command = |name: &str| mending::format_command(&args.database, name);
     if in_plugin {
-        notes.push("\"flux fairshare push\" sends the database to the plugin.".to_owned());
+        notes.push(format!("\"{}\" sends the database to the plugin.", command("push")));
     }
     if has_credits {
-        notes.push("Credits: \"flux fairshare sync\" counts them.".to_owned());
+        notes.push(format!("Credits: \"{}\" counts them.", command("sync")));
     }
     if is_configured_otherwise {
         notes.push(
