@@ -36,7 +36,7 @@
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, QueueName, Stage};
-use crate::limits::{BlockState, Candidates, Demand, Holding, Job, Phase, Reservation};
+use crate::limits::{BlockState, Candidates, Demand, Holding, Job, Phase, Reservation, Size};
 
 /// Holds a job in PRIORITY that has no priority, whatever the reason.
 pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
@@ -65,22 +65,23 @@ pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)).collect()
 }
 
-/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if the
-/// association or the counting rule of the job has changed. If `is_all` is false, checks only the limits that may newly
-/// apply after a change of the queue. Returns true if the job is held.
+/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `association`, `queue` and
+/// `size` are those before the update. `is_all` is true if the association or the counting rule of the job has changed.
+/// If `is_all` is false, checks only the limits that may newly apply: after a change of the queue, the limits of the
+/// queue, and after an extension of the time limit, the limits that count time. Returns true if the job is held.
 pub fn hold_job_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
-    former: Option<AssociationId>,
-    former_queue: Option<&QueueName>,
+    (association, queue, size): &(Option<AssociationId>, Option<QueueName>, Size),
     is_all: bool,
 ) -> bool {
-    let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
-    let next_queue = shared.ledger.job(id).and_then(|job| job.queue.as_ref());
-    let on_move = shared.limits().list_limits_on_move(former_queue, next_queue);
-    let is_new = |hold: &Holding| is_all || on_move.contains(hold.hold);
-    let exceeds_limit =
-        shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);
+    let is_scheduled = |job: &&Job| job.phase == Phase::Sched && association.is_some();
+    let Some(job) = shared.ledger.job(id).filter(is_scheduled) else { return false };
+    let on_move = shared.limits().list_limits_on_move(queue.as_ref(), job.queue.as_ref());
+    let is_longer = job.size.time_limit_ms > size.time_limit_ms;
+    let is_new =
+        |it: &Holding| is_all || on_move.contains(it.hold) || is_longer && it.amount.measure.is_time();
+    let exceeds_limit = shared.limits().holding(id).iter().any(is_new);
     if exceeds_limit {
         hold_in_sched(shared, id);
     }

@@ -92,7 +92,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let mut is_held_again = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
-        is_held_again = hold::hold_job_moved_from_sched(shared, id, before.0, before.1.as_ref(), is_all);
+        is_held_again = hold::hold_job_moved_from_sched(shared, id, &before, is_all);
         // If the priority is the same as before, Flux does not ask for it. So the engine posts the priority
         // by id.
         if before.0.is_none() && association.is_some() {
@@ -167,7 +167,6 @@ fn queue_rejection(
         return Some(format!("mf_priority: queue not valid for user: {queue}"));
     }
     let job = job?;
-    let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
     let wanted = queue_name(shared, Some(queue));
     let is_counted = |queue: Option<&str>| shared.book.site_limits().counts_in(None, None, queue);
     let is_exempt = !is_counted(job.queue.as_deref());
@@ -177,10 +176,8 @@ fn queue_rejection(
     if let Some(full) = shared.limits().find_full_active_jobs_limit(association, wanted.as_ref(), Some(job)) {
         return Some(full_queue_text(queue, full.name()));
     }
-    if !matches!(state, State::Priority | State::Sched) || stays {
-        return None;
-    }
-    full_queue_rejection(shared, job, association, queue)
+    let is_past_depend = matches!(state, State::Priority | State::Sched);
+    if is_past_depend { full_queue_rejection(shared, job, association, queue) } else { None }
 }
 
 /// Returns the text that rejects the update if the job would exceed a limit of `queue` in association `id`.

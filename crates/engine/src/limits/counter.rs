@@ -473,8 +473,11 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the limits that may newly apply to a job that moves from the queue `former` to `next`. These include budgets if `next` has a
-    /// higher charge factor.
+    /// higher charge factor. Returns none if the queue stays the same.
     pub fn list_limits_on_move(self, former: Option<&QueueName>, next: Option<&QueueName>) -> HoldSet {
+        if former == next {
+            return HoldSet::NONE;
+        }
         let [former, next] = [former, next].map(|queue| queue.map(QueueName::as_str));
         let [before, after] = [former, next].map(|queue| self.ledger.charges.factor(queue, f64::INFINITY));
         let exemptions: Vec<Scope> = self.book.site_limits().exemptions(former).collect();

@@ -327,6 +327,25 @@ fn an_update_may_not_extend_a_pending_job_beyond_the_budget() {
     assert!(validate(&mut host, 0.0), "the job loses its time limit");
 }
 
+/// Flux does not ask plugins to validate a time limit that the instance owner sets.
+#[test]
+fn a_job_in_sched_that_the_owner_extends_beyond_the_budget_is_held() {
+    for (mode, is_held) in [(BudgetMode::Hold, true), (BudgetMode::Reject, true), (BudgetMode::Warn, false)] {
+        let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], mode);
+        let first = host.submit(job(7, "A", 3, 2.0 * HOUR)).unwrap();
+        let extended = host.submit(job(8, "A", 4, HOUR)).unwrap();
+        host.start_job(first);
+        for (seconds, is_beyond) in [(0.5 * HOUR, false), (1.5 * HOUR, true), (HOUR, false)] {
+            let is_held = is_held && is_beyond;
+            host.jobs.get_mut(&extended).unwrap().duration = seconds;
+            host.force_update(extended, None, Some("A".to_owned()));
+            assert_eq!(host.state(extended), Some(State::Sched));
+            assert_eq!(host.jobs[&extended].priority == Some(0), is_held, "{mode:?} {seconds}");
+            assert_eq!(host.engine.view().is_held(extended), is_held, "{mode:?} {seconds}");
+        }
+    }
+}
+
 /// Budgets need each ended job that no push covers. Without budgets, the engine evicts such jobs beyond its
 /// retention limits.
 #[test]

@@ -95,6 +95,25 @@ fn an_update_of_a_held_job_or_to_the_same_queue_is_always_accepted() {
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
+/// Under the default rule, two jobs may be in SCHED although only one of them may run.
+#[test]
+fn a_new_time_limit_does_not_apply_the_limits_of_the_queue_again() {
+    let narrow_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![narrow_queue]);
+    let [running_job, pending_job] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
+    host.start_job(running_job);
+    let priority = host.jobs[&pending_job].priority;
+    for seconds in [7_200.0, 60.0] {
+        assert_eq!(host.update_duration(pending_job, seconds), Ok(()));
+        assert_eq!(
+            (host.state(pending_job), host.jobs[&pending_job].priority),
+            (Some(State::Sched), priority)
+        );
+    }
+    assert_eq!(host.count_jobs(7, "A", State::Sched), 1);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
+}
+
 #[test]
 fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
     let b = Association { max_running_jobs: Limit(1), ..association(7, "B") };

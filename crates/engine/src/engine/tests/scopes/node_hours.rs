@@ -88,6 +88,21 @@ fn an_extended_time_limit_of_a_running_job_counts_at_once() {
     assert_counters_and_holds(&host);
 }
 
+/// Otherwise a user could submit a job with a short time limit, and extend the time limit when the job is in SCHED.
+#[test]
+fn a_job_in_sched_is_held_if_its_extended_time_limit_exceeds_the_limit() {
+    let mut host = make_limited_site(10);
+    let first = host.submit(timed_job(7, "A", 3, 2.0)).unwrap();
+    let extended = host.submit(timed_job(8, "A", 2, 2.0)).unwrap();
+    host.start_job(first);
+    assert_eq!(host.update_duration(extended, 3.0 * HOUR), Ok(()));
+    assert_eq!((host.state(extended), host.jobs[&extended].priority), (Some(State::Sched), Some(0)));
+    assert_counters_and_holds(&host);
+    host.end_job(first);
+    assert!(host.jobs[&extended].priority > Some(0), "the job is released");
+    assert_counters_and_holds(&host);
+}
+
 #[test]
 fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
     let mut host = make_limited_site(10);
