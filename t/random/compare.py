@@ -194,6 +194,7 @@ class Follower(Release):
         event = self.peek()
         key = self.find_scan(self.due, job.assoc)
         if key is not None:
+            self.end_reads(event)
             self.due.remove(key)
             self.read_scan(key, must=False)
             if self.peek() is event:

@@ -207,7 +207,6 @@ def submit(follower, step, refused, jobid, names):
     if model.loaded:
         model.attach(job)
         job.unchecked = job.assoc is None
-        model.read_eventlogs()
 
 
 def is_allowed_text(refused, want):

@@ -156,13 +156,13 @@ class Model(Limits):
         ways = {}
         for job in lost:
             is_scheduled = job.charge == "sched" or job.bounced and job.state == "PRIORITY"
-            if job.assoc is not None and job.was_held and is_scheduled:
-                job.grant = self.finds(job, whole or scopes, ways)
-                job.unread = not job.grant
+            if job.assoc is not None and is_scheduled:
+                job.unread = not self.finds(job, whole or scopes, ways)
+                job.grant = job.was_held and not job.unread
                 self.found += [job] if job.grant else []
 
     def finds(self, job, is_whole, ways):
-        """Returns whether a new plugin finds out that a job in SCHED was released, and so has a reservation until it runs (5.1 #5). The
+        """Returns whether a new plugin finds out if a job in SCHED was released, and so has a reservation until it runs (5.1 #5). The
         plugin reads the eventlog of the job only if the release matters."""
         if self.is_in_reach(job):
             # The records of queues may arrive after the records of associations.
@@ -173,16 +173,18 @@ class Model(Limits):
 
     def is_in_reach(self, job, with_queue=True):
         """Returns whether the active jobs of an association could reach a limit on running jobs that counts a job."""
-        active, record, queue = len(self.of_counted(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
+        active, record, queue = len(self.of(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
         groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
         caps = [record["max_running_jobs"]] + ([queue["max_running_jobs"]] if queue is not None and with_queue else [])
         return bool(groups) or active + 1 > min(caps) or min(record["max_nodes"], record["max_cores"]) < UNLIMITED
 
-    def read_eventlogs(self):
-        """Before a release scan and after a submission, the plugin finds out about jobs in SCHED for which a limit is in reach now (R16)."""
-        for job in self.jobs.values():
-            if job.unread and job.charge == "sched" and self.is_in_reach(job):
-                job.grant, job.unread = True, False
+    def read_eventlogs(self, key=None):
+        """Reads the eventlogs of jobs in SCHED for which a limit is in reach now (R16), of association `key` or of all associations. Returns
+        these jobs. The plugin reads the eventlogs before a release scan and when a job enters DEPEND."""
+        jobs = [job for job in self.jobs.values() if job.unread and job.charge == "sched" and key in (None, job.assoc) and self.is_in_reach(job)]
+        for job in jobs:
+            job.grant, job.unread = job.grant or job.was_held, False
+        return jobs
 
     def drop_ended_jobs(self):
         live = {job.assoc for job in self.jobs.values() if job.active()}

@@ -12,6 +12,7 @@ class Passes(Stream):
         """Reads a release scan that is due, if it comes here."""
         event = self.peek()
         while key in self.due and self.is_release(event, key):
+            self.end_reads(event)
             self.due.remove(key)
             self.read_scan(key, must=False)
             if self.peek() is event:
@@ -34,6 +35,29 @@ class Passes(Stream):
         if assoc in keys:
             return assoc
         return next((key for key in keys if key is not None and assoc in self.model.list_sharing(key)), None)
+
+    def begin_reads(self, key):
+        """Begins to read eventlogs if the new job of association `key` brings a limit in reach (R16). A release scan follows."""
+        jobs = self.model.read_eventlogs(key) if key is not None else []
+        self.unread += jobs
+        if jobs:
+            self.reading.add(key)
+            self.due += [] if key in self.due else [key]
+
+    def is_put_off(self, job, other):
+        """Returns whether a job is not released while the eventlog of `other` is being read: `other` is in SCHED under the same limits."""
+        return other.charge == "sched" and (other.assoc == job.assoc or self.do_compete(job, other))
+
+    def end_reads(self, event):
+        """Ends the reads of eventlogs that put off the job of `event`, which a release scan releases. Flux passes all jobs of a batch to the
+        plugin before the plugin can read an eventlog."""
+        read = [other for other in self.unread if self.is_put_off(self.model.jobs[event[0]], other)]
+        at = getattr(event, "at", 0.0)
+        if read and any(later[1] == "validate" and getattr(later, "at", 0.0) == at for later in self.events[self.at:]):
+            self.fail(f"job {event[0]} goes before the plugin has read eventlogs")
+        if read:
+            self.unread = [other for other in self.unread if other not in read]
+            self.reading = {other.assoc for other in self.unread}
 
     def start_scan(self, key):
         """Starts a release scan after a limit may have got headroom: at once, or when eventlogs are read."""

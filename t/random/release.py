@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The events that the plugin must post when a job changes its state: names, priorities, counts, and the release rule (5.1)."""
+import contextlib
+
 from budgets import SLACK
 from job import EXPEDITE, NAMES, kind_of
 from passes import Passes
 from stream import show
+
+
+@contextlib.contextmanager
+def with_reservations(jobs, has_reservation):
+    """Gives each job a reservation, or takes it, for the time of a computation."""
+    before = [(job, job.grant) for job in jobs]
+    for job in jobs:
+        job.grant = has_reservation
+    try:
+        yield
+    finally:
+        for job, grant in before:
+            job.grant = grant
 
 
 class Release(Passes):
@@ -17,8 +32,11 @@ class Release(Passes):
             if job.assoc is not None and self.missing(job):
                 self.fail(f"job {job.id} was accepted without {self.missing(job)}")
             job.state = "DEPEND"
-            full = model.exceeded(job) if job.assoc is not None else []
-            least = self.list_certain(job) if full else []
+            self.begin_reads(job.assoc)
+            # Until its eventlog is read, a job in SCHED counts as released (R16).
+            with with_reservations([other for other in self.unread if other.charge == "sched"], True):
+                full = model.exceeded(job) if job.assoc is not None else []
+                least = self.list_certain(job) if full else []
             # Another plugin may remove its dependency before Flux has stored the job. Flux then posts this removal before our dependencies.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
@@ -30,14 +48,8 @@ class Release(Passes):
 
     def list_certain(self, job):
         """Returns the limits that hold a job even if the plugin does not know yet which replayed jobs in SCHED were released."""
-        found = [other for other in self.model.found if other.grant]
-        for other in found:
-            other.grant = False
-        try:
+        with with_reservations([other for other in self.model.found if other.grant], False):
             return self.model.exceeded(job)
-        finally:
-            for other in found:
-                other.grant = True
 
     def hold_for(self, job, full, least):
         for kind in sorted({*full, *self.model.kept_names(job)}):
@@ -71,6 +83,10 @@ class Release(Passes):
                 # R17: a replayed job that leaves DEPEND during a push stays in PRIORITY. The reprioritize at the end of the push releases the job.
                 if job.replayed and self.is_amid(job.assoc):
                     job.waits, job.grant = True, False
+                # R16: the job stays in PRIORITY until the plugin has read the eventlogs of the jobs under its limits.
+                if any(self.is_put_off(job, other) for other in self.unread):
+                    job.waits, job.in_line, job.grant = True, True, False
+                    self.due += [] if job.assoc in self.due else [job.assoc]
             job.state = "PRIORITY"
             self.on_priority(job)
 

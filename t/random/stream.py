@@ -34,6 +34,7 @@ class Stream:
         self.may = set()  # associations that may have one
         self.may_free = set()  # associations that may have one for jobs that are not blocked
         self.reading = set()  # associations whose eventlogs are being read, which delays their release scans
+        self.unread = []  # jobs in SCHED whose eventlogs are being read because a job entered DEPEND (R16)
         self.rehold = {}  # job: limits whose names may be added outside a submission, besides exceeded ones
         self.due_fatal = {}  # job: text of the exception that must come
         self.busy = None  # the job of the running callback, whose events are queued

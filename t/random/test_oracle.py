@@ -105,6 +105,35 @@ class Release(Case):
             self.model.read_eventlogs()
             self.assertEqual(job.grant, is_found)
 
+    def add_new_jobs(self, names):
+        for name in names:
+            self.add_job(name, state="NEW")
+
+    def test_new_jobs_wait_for_the_eventlogs_of_jobs_for_which_they_bring_a_limit_in_reach(self):
+        """R16"""
+        for jobs, is_in_reach in (("B", False), ("BC", True)):
+            self.make_site(max_running_jobs=3)
+            self.add_job("A", "sched", unread=True)
+            self.add_new_jobs(jobs)
+            accepted = [[(name, "validate"), (name, "depend")] for name in jobs]
+            at_once = [event for events in accepted for event in [*events, (events[0][0], "priority", 50000)]]
+            later = sum(accepted, []) + [(name, "priority", 50000) for name in jobs]
+            if is_in_reach:
+                self.assert_differs(*at_once)
+                self.assert_differs(*sum(accepted, []))
+            self.assert_plays(*later)
+            self.assertEqual([self.model.jobs[ord(name)].grant for name in "A" + jobs], [False] + [is_in_reach] * len(jobs))
+
+    def test_a_job_in_sched_counts_as_released_while_its_eventlog_is_read(self):
+        """R16: the eventlog shows that A was never held. Then A has no reservation, and B goes."""
+        self.make_site(max_running_jobs=1)
+        self.add_job("A", "sched", unread=True)
+        self.add_new_jobs("B")
+        held = [("B", "validate"), ("B", "dependency-add", RUN)]
+        self.assert_differs(("B", "validate"), ("B", "depend"), ("B", "priority", 50000))
+        self.assert_differs(*held)
+        self.assert_plays(*held, *self.make_release_events("B", RUN))
+
     def set_up_examples_2_and_2b(self):
         self.make_site(max_running_jobs=2, max_nodes=3)
         self.add_job("A", "run", nodes=2), self.add_job("B", "run"), self.add_job("C", nodes=2, names=[RUN, ALL])
