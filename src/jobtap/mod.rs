@@ -120,9 +120,7 @@ pub trait Jobtap: Sized + 'static {
         host: Host<'_, Self>,
         method: &'static Method<Self>,
         request: &Request<'_>,
-    ) -> Option<Reply> {
-        Some((method.answer)(self, host, request))
-    }
+    ) -> Option<Reply>;
     /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm_timer`] started.
     fn handle_timer(&self, host: Host<'_, Self>, timer: usize);
     /// Receives the text of the reply to the request `id`, or the error of the request.
