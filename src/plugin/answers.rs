@@ -167,8 +167,8 @@ impl MfPriority {
             return;
         }
         let state = reply.and_then(QueueState::parse);
-        if self.queues.borrow().is_from_engine(number) {
-            let states = self.queues.borrow_mut().note_engine_reply(number, state.as_ref());
+        if self.queues.borrow().by_engine.open.contains_key(&number) {
+            let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref());
             let Some(states) = states else { return };
             let _ = self.feed_event(host, None, Event::QueueStates(states));
             return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Asks the job manager for the states of queues: started and enabled. Plugins cannot read these otherwise.
 
+use fairshare::insert_all;
 use fairshare_engine::engine::QueueReport;
 use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
@@ -57,14 +58,14 @@ pub(super) struct QueueStates {
     /// The queues in requests that the job manager has not answered, by the number of the request.
     under_way: BTreeMap<u32, Name>,
     next: u32,
-    by_engine: QueueStateRequests,
+    pub by_engine: QueueStateRequests,
 }
 
 /// The requests for queue states that the engine waits for.
 #[derive(Default)]
-struct QueueStateRequests {
+pub(super) struct QueueStateRequests {
     /// The queues in the engine's requests that have no answer, by the number of the request.
-    open: BTreeMap<u32, Name>,
+    pub open: BTreeMap<u32, Name>,
     /// The answers received.
     answers: QueueAnswers,
 }
@@ -72,7 +73,7 @@ struct QueueStateRequests {
 impl QueueStateRequests {
     /// Records the answer to question `number`. After the last answer, returns all answers, except for queues
     /// whose states are unknown.
-    fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
+    pub fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
             None => self.answers.push((name, QueueReport::default())),
@@ -113,33 +114,27 @@ impl QueueStates {
     /// request has no answer yet. Returns the numbers and the queues.
     pub fn create_queue_state_requests(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
-        let mut number = |name: Name| {
-            self.next = self.next.wrapping_add(1);
-            self.under_way.insert(self.next, name.clone());
-            (self.next, name)
+        let mut assign_number = |name: Name| {
+            let number = self.take_number();
+            self.under_way.insert(number, name.clone());
+            (number, name)
         };
-        names.into_iter().map(&mut number).collect()
+        names.into_iter().map(&mut assign_number).collect()
+    }
+
+    /// Returns a number for the next request. The number 0 belongs to the ping to sched-simple.
+    fn take_number(&mut self) -> u32 {
+        self.next = self.next.checked_add(1).unwrap_or(1);
+        self.next
     }
 
     /// Assigns a number to the engine's request for the state of each queue in `names`. Drops the engine's
     /// earlier requests. Returns the numbers and the queues.
     pub fn assign_engine_request_numbers(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
-        self.by_engine = QueueStateRequests::default();
-        for name in names {
-            self.next = self.next.wrapping_add(1);
-            self.by_engine.open.insert(self.next, name);
-        }
-        self.by_engine.open.iter().map(|(number, name)| (*number, name.clone())).collect()
-    }
-
-    /// Returns true if the engine asked the question `number`.
-    pub fn is_from_engine(&self, number: u32) -> bool {
-        self.by_engine.open.contains_key(&number)
-    }
-
-    /// Records the answer to question `number` of the engine. After the last answer, returns all answers.
-    pub fn note_engine_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
-        self.by_engine.note_reply(number, state)
+        let open: Vec<_> = names.into_iter().map(|name| (self.take_number(), name)).collect();
+        self.by_engine =
+            QueueStateRequests { open: insert_all(open.clone()), ..QueueStateRequests::default() };
+        open
     }
 
     /// Records the reply to question `number`. Returns true if no question is open.
@@ -173,6 +168,16 @@ mod tests {
             let state = QueueState::parse(reply).unwrap();
             assert_eq!(state.is_stopped(), is_stopped, "{reply}");
         }
+    }
+
+    /// The ping to sched-simple has the number 0.
+    #[test]
+    fn no_request_for_the_state_of_a_queue_has_the_number_0() {
+        let mut queues = QueueStates { next: u32::MAX - 1, ..QueueStates::default() };
+        let names = || ["a", "b"].map(|name| Some(QueueName::from(name))).to_vec();
+        assert_eq!(queues.create_queue_state_requests(names())[1].0, 1);
+        queues.next = u32::MAX;
+        assert_eq!(queues.assign_engine_request_numbers(names())[0].0, 1);
     }
 
     #[test]
