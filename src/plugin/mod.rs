@@ -300,6 +300,9 @@ impl Jobtap for MfPriority {
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.feed_event(host, None, Event::Panicked(id.map(JobId)));
         self.advance_snapshot(host, |snapshot, _| snapshot.recover());
+        // The timer that ends an abandoned push may have panicked.
+        let time_limit = self.staged_pushes.borrow().time_limit();
+        time_limit.into_iter().for_each(|seconds| host.arm_timer(Timer::Expire.index(), seconds));
         self.restore_delayed_requests(host);
     }
 }

@@ -40,9 +40,9 @@ impl StagedPushes {
         number
     }
 
-    /// Returns true if a push is open.
-    pub fn is_open(&self) -> bool {
-        self.open.is_some()
+    /// Returns the seconds without a part after which the open push ends, or `None` if no push is open.
+    pub fn time_limit(&self) -> Option<f64> {
+        self.open.as_ref().map(|open| open.beginning.expires as f64)
     }
 
     /// Ends the open push, if one is open.

@@ -210,6 +210,27 @@ fn a_panic_during_a_read() {
     println!("struck");
 }
 
+/// Otherwise the push of a client that ended stays open, and the plugin does not restore the snapshot (D17, D19).
+#[test]
+fn an_abandoned_push_expires_after_a_panic_of_the_timer() {
+    run_in_process("an_abandoned_push_expires_although_its_timer_panics", "expire");
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
+fn an_abandoned_push_expires_although_its_timer_panics() {
+    let play = Play::new("expire");
+    let site = &play.site;
+    let push = site.ask("policy_begin", &json!({"expires": 30}))["push"].clone();
+    arm("expire@before");
+    site.host.advance(31.0);
+    assert!(std::env::var_os(FAULT).is_none(), "the timer has panicked");
+    site.host.advance(31.0);
+    let refused = site.rpc("policy_abort", &json!({ "push": push })).unwrap_err();
+    assert!(refused.text.contains("it expired"), "{}", refused.text);
+    println!("struck");
+}
+
 /// After a panic in any call, the plugin must still answer requests that wait for a response from Flux.
 #[test]
 fn requests_that_wait_for_answers_of_flux_are_answered_after_a_panic() {

@@ -37,7 +37,7 @@ pub(in crate::plugin) enum Action {
 impl MfPriority {
     /// Returns true if a staged push is open.
     pub(in crate::plugin) fn is_push_open(&self) -> bool {
-        self.staged_pushes.borrow().is_open()
+        self.staged_pushes.borrow().time_limit().is_some()
     }
 
     /// Calls `decide`, which may change the state of the snapshot, and carries out the actions that it returns.
