@@ -132,14 +132,15 @@ impl Snapshot {
     /// Stores the setting `remember`. The first call begins to read the snapshot.
     pub fn configure(&mut self, engine: &Engine, is_on: bool) -> Vec<Action> {
         let before = self.is_on.replace(is_on);
-        if before.is_none() {
-            self.state = State::AwaitingManifest;
-            return vec![Action::Write(Vec::new())];
-        }
         if before == Some(is_on) {
             return Vec::new();
         }
         self.is_due = is_on && has_data(engine) && self.is_whole;
+        if before.is_none() {
+            // After panics there may already be data.
+            (self.state, self.is_late) = (State::AwaitingManifest, self.is_due);
+            return vec![Action::Write(Vec::new())];
+        }
         self.is_late &= is_on;
         self.stop_useless_task()
     }

@@ -8,15 +8,17 @@ use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
 use super::site_chunks::build_chunks;
 use super::writing::{PAGE, WriterStep, Writing};
-use super::{MAX_PANICS, Snapshot};
-use crate::jobtap::LogLevel;
+use super::{MANIFEST, MAX_PANICS, Snapshot};
+use crate::jobtap::{ENOENT, Error, LogLevel};
 use fairshare::Shares;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 use fairshare::periods::Resources;
-use fairshare_engine::accounts::{Association, AssociationRecord, Budget, Config, Queue, Target};
-use fairshare_engine::engine::{Engine, SavedAssociation, SavedSite};
+use fairshare_engine::accounts::{
+    Association, AssociationRecord, Budget, Config, Queue, SiteRecords, Target,
+};
+use fairshare_engine::engine::{Engine, Event, SavedAssociation, SavedSite};
 use fairshare_engine::ids::{JobId, Limit, Measure, QueueName, UserId};
-use fairshare_engine::standing::{Bank, Charges, Ended, EvictedUsage, Job, Leaf, Watermark};
+use fairshare_engine::standing::{Bank, Charges, Ended, EvictedUsage, Job, Leaf, SitePart, Watermark};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
 use proptest::prelude::*;
@@ -468,6 +470,22 @@ fn a_failed_removal_of_a_foreign_snapshot_is_repeated_but_logged_once() {
         }
         assert!(matches!(snapshot.step(&mut engine, false)[..], [Action::Next]));
     }
+}
+
+/// Otherwise the next reload would restore an earlier push.
+#[test]
+fn a_push_during_the_time_in_which_nothing_is_saved_is_saved_later() {
+    let mut engine = Engine::new(UserId(1000));
+    let mut snapshot = Snapshot::new(false);
+    snapshot.configure(&engine, true);
+    (0..=MAX_PANICS).for_each(|_| drop(snapshot.recover()));
+    engine.handle(0.0, Event::Policy(SiteRecords::default(), SitePart::default()));
+    assert!(snapshot.record_push_in_force(true).is_empty());
+    assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
+    assert!(matches!(snapshot.continue_after_write_commit(Ok(()))[..], [Action::LookUp(MANIFEST, _)]));
+    let missing = Err(Error { call: "flux_kvs_lookup", errno: ENOENT });
+    assert!(matches!(snapshot.note_reply(&engine, MANIFEST, missing)[..], [Action::Next]));
+    assert!(matches!(snapshot.begin_next_task(&mut engine, 0.0)[..], [Action::StepIn(_)]));
 }
 
 /// Returns a KVS with `values`, whose keys are below the root.
