@@ -21,6 +21,8 @@ pub(in crate::plugin) enum Action {
     CancelRequests,
     /// Continues with the next step after this number of seconds.
     StepIn(f64),
+    /// Continues with the next step within this number of seconds.
+    StepWithin(f64),
     /// Begins the next task of the snapshot, if there is one.
     Next,
     /// Passes a part of the snapshot to the engine.
@@ -66,6 +68,7 @@ impl MfPriority {
             Action::LookUp(number, key) => host.look_up(&key, number),
             Action::CancelRequests => host.cancel_kvs_requests(),
             Action::StepIn(seconds) => host.restart_timer(Timer::Remember.index(), seconds),
+            Action::StepWithin(seconds) => host.arm_timer(Timer::Remember.index(), seconds),
             Action::Next => {
                 let now = host.now();
                 return self.update_snapshot(|snapshot, engine| snapshot.begin_next_task(engine, now));

@@ -322,7 +322,9 @@ impl Snapshot {
     /// Continues after a panic, which dropped the pending requests to the KVS. Reads the snapshot again from the start.
     pub fn recover(&mut self) -> Vec<Action> {
         if self.is_on.is_none() || matches!(self.state, State::Idle) {
-            return Vec::new();
+            // The timer of the next write may have panicked, and is not armed then.
+            let is_waiting = self.is_due || self.is_saving_ended_jobs();
+            return Vec::from_iter(is_waiting.then_some(Action::StepWithin(ENDED_PERIOD)));
         }
         self.panics += 1;
         self.is_due |= matches!(self.state, State::Writing(_));

@@ -8,7 +8,7 @@ use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
 use super::site_chunks::build_chunks;
 use super::writing::{PAGE, WriterStep, Writing};
-use super::{MANIFEST, MAX_PANICS, Snapshot};
+use super::{ENDED_PERIOD, MANIFEST, MAX_PANICS, Snapshot};
 use crate::jobtap::{ENOENT, Error, LogLevel};
 use fairshare::Shares;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
@@ -486,6 +486,15 @@ fn a_push_during_the_time_in_which_nothing_is_saved_is_saved_later() {
     let missing = Err(Error { call: "flux_kvs_lookup", errno: ENOENT });
     assert!(matches!(snapshot.note_reply(&engine, MANIFEST, missing)[..], [Action::Next]));
     assert!(matches!(snapshot.begin_next_task(&mut engine, 0.0)[..], [Action::StepIn(_)]));
+}
+
+/// If the timer of the next write panicked, the timer is not armed any more.
+#[test]
+fn ended_jobs_are_saved_after_a_panic_between_two_writes() {
+    let mut snapshot = Snapshot { is_on: Some(true), is_whole: true, ..Snapshot::default() };
+    assert!(snapshot.recover().is_empty(), "the KVS has no snapshot to which the plugin could add jobs");
+    snapshot.stored_keys.insert(manifest_key());
+    assert!(matches!(snapshot.recover()[..], [Action::StepWithin(ENDED_PERIOD)]));
 }
 
 /// Returns a KVS with `values`, whose keys are below the root.
