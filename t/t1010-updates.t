@@ -94,7 +94,8 @@ test_expect_success 'a job that leaves a queue releases the next held job of tha
 	mf counts 5001 A sched=2 q1.sched=1 q2.sched=1 held=0
 '
 test_expect_success 'updates of other keys change no counter' '
-	mf update $b duration=77 && jq -ne "$(mf spec $b attributes.system.duration) == 77" &&
+	mf update $b duration=77 && wait_for jobspec-update $b attributes.system.duration=77 &&
+	jq -ne "$(mf spec $b attributes.system.duration) == 77" &&
 	check_refused "EINVAL: update of attributes.system.constraints not supported" mf update $b attributes.system.constraints="{}" &&
 	mf alive && mf counts 5001 A active=2 sched=2 &&
 	test $(mf spec $b attributes.system.bank) = A
