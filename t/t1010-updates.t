@@ -103,6 +103,11 @@ test_expect_success 'updates of other keys change no counter' '
 test_expect_success 'one update may change queue and bank' '
 	mf update $b queue=q2 bank=A && mf alive && mf counts 5001 A sched=2 q1.sched=0 q2.sched=2
 '
+test_expect_success 'a job in SCHED keeps its priority after an update of its duration, although its queue is at a limit' '
+	cancel_all && start_queues && mf push queue q1 queue q2 && a=$(mf submit 5001 -q q1) && wait_running $a && stop_queues &&
+	b=$(mf submit 5001 -q q1) && wait_scheduled $b && mf push queue q1 max_running_jobs=1 && before=$(mf prio $b) &&
+	mf update $b duration=99 && mf alive && test "$before" -gt 0 && prio_is $b $before && mf counts 5001 A run=1 sched=1 held=0
+'
 test_expect_success 'one update of queue and bank is refused if only both changes together exceed a limit' '
 	cancel_all && mf push assoc 5001 A queues=q1,q2 assoc 5001 B def_bank=A queues=q1,q2 queue q1 queue q2 max_sched_jobs=1 &&
 	a=$(mf submit 5001 -q q2 -B B) && b=$(mf submit 5001 -q q1 -B A) && wait_scheduled $a $b &&
