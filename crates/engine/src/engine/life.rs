@@ -200,9 +200,9 @@ pub fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Counts a job as running. Limits on jobs in SCHED no longer count it.
 pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
-    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
-    let association = job.association();
-    let mut effects = Vec::from_iter(log_unreadable_allocation(id, resources));
+    let Some(association) = shared.ledger.job(id).map(Job::association) else { return Vec::new() };
+    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
+    effects.extend(log_unreadable_allocation(id, resources));
     let begun = Some(shared.now);
     let allocation = resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
     shared.ledger.change(id, |job| {

@@ -24,6 +24,25 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
+/// Otherwise the plugin would subscribe to no more overtaken jobs after many such jobs.
+#[test]
+fn the_subscription_to_an_overtaken_job_that_was_held_in_priority_ends_when_it_runs() {
+    let mut host = Host::new();
+    let urgent_job = || HostJob { urgency: 20, ..make_job(8, "A", 1) };
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(urgent_job()).unwrap()).collect();
+    let large_job = host.submit(make_job(7, "A", 4)).unwrap();
+    push_limits(&mut host, vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
+    host.send_event(Event::Reprioritize);
+    assert_eq!(host.state(large_job), Some(State::Priority));
+    submit_overtaking_jobs(&mut host, &mut running);
+    assert!(host.subscribed.contains(&large_job));
+    running.into_iter().for_each(|id| host.end_job(id));
+    host.start_job(large_job);
+    assert_eq!(host.state(large_job), Some(State::Run));
+    assert!(!host.subscribed.contains(&large_job));
+    assert_counters_and_holds(&host);
+}
+
 /// While a limit of the job's own association holds the job, the job cannot use headroom of a scope. So no scope keeps
 /// headroom for the job.
 #[test]
