@@ -98,8 +98,8 @@ test_expect_success 'push accepts the document of flux account export-json' '
 	flux fairshare push -p export.json && print_records >after && test_cmp before after
 '
 test_expect_success 'push names the record and key that the plugin refuses' '
-	run_sql "UPDATE association_table SET default_bank = \"\" WHERE userid = 5001" &&
-	test_must_fail flux fairshare push -p $DB 2>push.err &&
+	jq ".associations[0].def_bank = \"\"" export.json >refused.json &&
+	test_must_fail flux fairshare push -p refused.json 2>push.err && cat push.err &&
 	grep "policy_part: .*associations\[0\].def_bank: .*(user 5001, bank A)" push.err && grep "nothing was accepted" push.err
 '
 test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'
