@@ -225,7 +225,7 @@ impl Accounts {
             return false;
         }
         let had_no_limits = self.scopes.has_no_limits();
-        self.scopes = self.scopes.with_limits(book.site_limits(), accounts);
+        self.scopes = LimitScopes::with_limits(book.site_limits(), accounts);
         if had_no_limits && self.scopes.has_no_limits() {
             return false;
         }

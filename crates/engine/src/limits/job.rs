@@ -348,9 +348,6 @@ impl Job {
     /// Returns the size of the job with the charge factor of the job's queue. A job in RUN keeps the charge factor
     /// from the start of the job.
     pub fn charged_size(&self, charges: &ChargeHistory) -> Size {
-        if charges.is_empty() {
-            return Size { charge_factor: ChargeFactor::ONE, ..self.size };
-        }
         let given = self.allocation.as_deref().filter(|_| self.phase == Phase::Run);
         let start = given.and_then(|given| given.start).unwrap_or(f64::INFINITY);
         let factor = charges.factor(self.queue.as_deref(), start);

@@ -14,11 +14,8 @@ use std::ops::Bound;
 const BLOCK: usize = 512;
 
 /// A size that is larger than the size of any job.
-const LARGEST: Size = Size {
-    time_limit_ms: u64::MAX,
-    charge_factor: ChargeFactor::new(f64::MAX),
-    ..Size::new(u64::MAX, u64::MAX, u64::MAX)
-};
+const LARGEST: Size =
+    Size { charge_factor: ChargeFactor::new(f64::MAX), ..Size::new(u64::MAX, u64::MAX, u64::MAX) };
 
 #[derive(Clone, Debug)]
 struct Block<K> {

@@ -133,8 +133,8 @@ pub(super) struct LimitScopes {
 
 impl LimitScopes {
     /// Returns an empty table of scopes for the given limits and budgets.
-    pub fn with_limits(&self, limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
-        LimitScopes { limits: Arc::clone(limits), accounts, epoch: self.epoch, ..LimitScopes::default() }
+    pub fn with_limits(limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
+        LimitScopes { limits: Arc::clone(limits), accounts, ..LimitScopes::default() }
     }
 
     /// Returns the spent amount and the window of each budget.

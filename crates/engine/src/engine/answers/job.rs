@@ -245,7 +245,6 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         duration: job.time_limit(),
         fairshare: association.and_then(|association| view.fairshare(association)),
         posted: pair.as_ref().map(|pair| explain_posted_priority(view, job, pair, age)),
-        place: None,
         exact: pair.as_ref().map(|pair| ExplainedPriority::new(&pair.exact, pair.noted.urgency, age)),
         lag: pair.as_ref().and_then(|pair| explain_stale_priority(view, id, pair)),
         turn: pair.as_ref().and_then(|pair| pair.turn),
