@@ -52,6 +52,7 @@ mod tables;
 mod turns;
 mod updates;
 mod urgency;
+mod whole_answers;
 mod why;
 mod why_helps;
 

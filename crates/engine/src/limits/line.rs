@@ -142,14 +142,24 @@ mod tests {
     /// Job 2 has the fewest nodes, cores or GPUs. After job 2 is removed, the least size is the size of job 1.
     #[test]
     fn the_least_size_of_held_jobs_changes_when_the_smallest_job_is_removed() {
-        let make_size = Size::new;
-        for least in [make_size(1, 9, 9), make_size(9, 1, 9), make_size(9, 9, 1)] {
+        let make_size = |nodes, cores, gpus, hours: f64, factor| Size {
+            charge_factor: ChargeFactor::new(factor),
+            ..Size::new(nodes, cores, gpus).with_time_limit(hours * 3600.0)
+        };
+        let other = make_size(5, 5, 5, 5.0, 5.0);
+        for least in [
+            make_size(1, 9, 9, 9.0, 9.0),
+            make_size(9, 1, 9, 9.0, 9.0),
+            make_size(9, 9, 1, 9.0, 9.0),
+            make_size(9, 9, 9, 1.0, 9.0),
+            make_size(9, 9, 9, 9.0, 1.0),
+        ] {
             let mut line = HeldLine::default();
-            line.insert(JobId(1), make_size(5, 5, 5));
+            line.insert(JobId(1), other);
             line.insert(JobId(2), least);
-            assert_eq!(line.least_size(), Some(least.take_least_measures(make_size(5, 5, 5))));
+            assert_eq!(line.least_size(), Some(least.take_least_measures(other)));
             line.remove(JobId(2));
-            assert_eq!(line.least_size(), Some(make_size(5, 5, 5)));
+            assert_eq!(line.least_size(), Some(other));
         }
     }
 

@@ -4,9 +4,10 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, make_engine_with_associations, record};
+use crate::engine::answers::{AssociationFilter, Open};
 use crate::engine::updates::find_bank_added_to_jobspec;
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer, answers};
-use crate::ids::{JobId, Limit};
+use crate::ids::{JobId, Limit, UserId};
 use crate::limits::{Allocation, Phase, Project, Resources};
 
 fn allocation_of(host: &Host, id: JobId) -> Option<Allocation> {
@@ -88,6 +89,11 @@ fn the_allocations_of_all_running_jobs_are_summed() {
     let running = answers::check(&host.engine.view()).running;
     let shown = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
     assert_eq!(shown, (2, 5, 66, 11, Some(NOW + 2.0)));
+    let wanted =
+        AssociationFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+    let page = answers::standings(&host.engine.view(), &wanted, host.now);
+    let shown = page.associations.iter().map(|it| (it.jobs.running, it.jobs.nodes, it.jobs.cores));
+    assert_eq!(shown.collect::<Vec<_>>(), [(2, 5, 66)], "the requests are smaller");
 }
 
 /// `why` predicts releases from the time limits of running jobs, so an update must change the stored time

@@ -33,6 +33,8 @@ fn the_use_of_a_limit_includes_reservations() {
             ("max-resources-user-limit", Stage::Running, Measure::Nodes, (4, 2, 9)),
         ]
     );
+    let needed = limits_in_records.iter().map(|it| (it.needed, it.count_fitting_jobs()));
+    assert!(needed.into_iter().all(|it| it == (0, u64::MAX)), "no job asks");
     assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.accounts.held_count(id)), [1, 0]);
 }
 

@@ -3,6 +3,7 @@
 //! Rules: L32
 
 use super::*;
+use crate::engine::{Effect, Timer};
 
 const HOUR: f64 = 3600.0;
 
@@ -144,4 +145,43 @@ fn an_update_of_more_than_1000_jobs_continues_in_later_reactor_turns() {
     advance(&mut host, HOUR);
     assert_eq!(node_hours_in_use(&host), Some(0));
     assert_counters_and_holds(&host);
+}
+
+/// Pushes that come more often than the updates must not postpone the updates.
+#[test]
+fn a_push_does_not_delay_the_update_of_the_time_left() {
+    let limits = || vec![limit(bank_target("science"), None, "run-node-hours", 10)];
+    let mut host = make_site(limits());
+    let armed_at = host.time_left_at;
+    assert!(armed_at > Some(host.now + 1.0), "{armed_at:?}");
+    host.now += 1.0;
+    push_limits(&mut host, limits());
+    assert_eq!(host.time_left_at, armed_at);
+}
+
+/// A scan of all held jobs is expensive. So an update of the time left must not cause a scan that can release no job.
+#[test]
+fn an_update_of_the_time_left_scans_only_if_a_counter_fell_and_a_job_is_held() {
+    for (has_held, passes, is_scanned) in
+        [(false, HOUR, false), (true, 0.0, false), (true, HOUR / 4.0, true), (false, 0.0, false)]
+    {
+        let mut host = make_limited_site(10);
+        let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
+        host.start_job(first);
+        if has_held {
+            let held = host.submit(timed_job(8, "A", 2, 2.0)).unwrap();
+            assert_eq!(host.names(held), ["max-run-node-hours-bank"]);
+        }
+        host.run_until_idle();
+        host.engine.handle(host.now, Event::Timer(Timer::TimeLeft));
+        host.now += passes;
+        let effects = host.engine.handle(host.now, Event::Timer(Timer::TimeLeft));
+        let is_timer = |effect: &Effect| matches!(effect, Effect::ArmIn(Timer::TimeLeft, _));
+        let (timers, others): (Vec<_>, Vec<_>) = effects.into_iter().partition(is_timer);
+        assert_eq!(
+            (timers.len(), !others.is_empty()),
+            (1, is_scanned),
+            "held: {has_held}, {passes} s: {others:?}"
+        );
+    }
 }

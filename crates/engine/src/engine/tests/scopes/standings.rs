@@ -132,16 +132,18 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
 /// User 7 has had no job in bank A, so no scope counts this association yet.
 #[test]
 fn why_suggests_no_bank_whose_limit_is_full() {
-    let full = |name| limit(bank_target(name), None, "run-sched-jobs", 1);
-    let mut host = make_site(vec![full("A"), full("B")]);
-    let first = host.submit(make_job(8, "A", 0)).unwrap();
-    host.submit(make_job(7, "B", 0)).unwrap();
-    let held = host.submit(make_job(7, "B", 0)).unwrap();
-    let suggested = |host: &Host| {
-        let helps = super::super::why::explain_job(host, held).helps;
-        helps.into_iter().find(|help| help.code == "bank").map(|help| help.text)
-    };
-    assert_eq!((host.state(held), suggested(&host)), (Some(State::Depend), None));
-    host.end_job(first);
-    assert!(suggested(&host).is_some_and(|text| text.starts_with("bank A has headroom")));
+    let full = |name, amount| limit(bank_target(name), None, amount, 1);
+    for amount in ["run-sched-jobs", "run-sched-gpus"] {
+        let mut host = make_site(vec![full("A", amount), full("B", "run-sched-jobs")]);
+        let first = host.submit(make_job(8, "A", 1)).unwrap();
+        host.submit(make_job(7, "B", 1)).unwrap();
+        let held = host.submit(make_job(7, "B", 1)).unwrap();
+        let suggested = |host: &Host| {
+            let helps = super::super::why::explain_job(host, held).helps;
+            helps.into_iter().find(|help| help.code == "bank").map(|help| help.text)
+        };
+        assert_eq!((host.state(held), suggested(&host)), (Some(State::Depend), None), "{amount}");
+        host.end_job(first);
+        assert!(suggested(&host).is_some_and(|text| text.starts_with("bank A has headroom")), "{amount}");
+    }
 }
