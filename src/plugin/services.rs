@@ -10,7 +10,8 @@ use super::MfPriority;
 use crate::jobtap::{
     Caller, EINVAL, EIO, EPERM, EPROTO, Host, LogLevel, Plugin, Reply, RequestError, Result,
 };
-use fairshare_engine::engine::{View, answers::Heading};
+use fairshare_engine::engine::View;
+use fairshare_engine::engine::answers::{Heading, Overruled};
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::{reading::Warnings, wire::WireError};
 use serde::Serialize;
@@ -119,10 +120,22 @@ pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Optio
     }
 }
 
-/// Creates the heading of an answer, with the time of the answer.
-pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading> {
-    let (now, overruled) = (host.now(), plugin.others.0.get());
+/// Creates the heading of an answer to `caller`, with the time of the answer.
+pub(super) fn make_heading(
+    plugin: &MfPriority,
+    host: Host<'_, MfPriority>,
+    caller: Caller,
+) -> Result<Heading> {
+    let (now, overruled) = (host.now(), show_overruled(plugin, caller));
     plugin.view(|view| Heading::new(view, now, overruled))
+}
+
+/// Returns the job that shows that another priority plugin decides priorities. In private mode, a guest gets only their own job.
+pub(super) fn show_overruled(plugin: &MfPriority, caller: Caller) -> Option<Overruled> {
+    let user_of = |job| plugin.engine.view(|view| view.user_of(job)).flatten();
+    plugin.others.0.get().filter(|overruled| {
+        !plugin.hides_other_jobs_from(caller) || user_of(overruled.job) == Some(UserId(caller.userid))
+    })
 }
 
 /// Returns the JSON text of an answer as a reply. The members of each object are sorted by name.

@@ -6,7 +6,7 @@ use mf_priority_testing::jobtap::{Jobtap, Role};
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, job, topic};
+use super::{OWNER, SO, Site, job, topic};
 
 const EPERM: i32 = 1;
 
@@ -204,5 +204,33 @@ fn in_private_mode_the_answer_about_another_users_job_equals_that_of_an_unknown_
         let guest = Cred::guest(5001);
         assert_eq!(read_refusal(theirs, guest) == read_refusal(1, guest), is_private);
         assert!(read_refusal(theirs, Cred { userid: 5001, rolemask: 2 | 8 })["code"].is_null());
+    }
+}
+
+/// Another priority plugin has set the priority of a job of user 5002, as the priority in Flux shows.
+#[test]
+fn in_private_mode_a_guest_does_not_get_the_job_that_another_plugin_prioritized() {
+    let site = Site::new();
+    // The first job fills the cluster, so the other jobs are pending.
+    let [_, theirs] = [4, 1].map(|nodes| site.submit(&job(5002, nodes)));
+    let mine = site.submit(&job(5001, 1));
+    let asked = json!({"id": theirs, "urgency": 16, "priority": 77, "state": 8});
+    site.host.call_raw(SO, "job.priority.get", theirs, Some(&asked)).unwrap();
+    for is_private in [false, true] {
+        site.host.reload_config(&json!({"access": {"private-mode": is_private}})).unwrap();
+        for (method, payload) in [
+            ("explain", json!({"jobs": [mine]})),
+            ("standing", json!({})),
+            ("jobs", json!({})),
+            ("check_job", json!({"jobspec": job(5001, 1).jobspec})),
+        ] {
+            let gets_job = |cred| {
+                let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred);
+                let answer: Value = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+                answer["overruled"]["job"] == json!(theirs)
+            };
+            let got = [Cred::guest(5001), Cred::guest(5002), OWNER].map(gets_job);
+            assert_eq!(got, [!is_private, true, true], "{method}, private mode: {is_private}");
+        }
     }
 }

@@ -17,7 +17,7 @@ pub fn answer_check_job(plugin: &MfPriority, host: Host<'_, MfPriority>, request
     let to_error = |fault| payload_error("check_job", &fault);
     let (user, urgency, count) = read_check_job_request(request.payload).map_err(to_error)?;
     let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
-    let heading = make_heading(plugin, host)?;
+    let heading = make_heading(plugin, host, request.caller)?;
     let open = if request.caller.is_privileged() { Open::All } else { plugin.read_guest_access()? };
     let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;

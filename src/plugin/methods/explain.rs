@@ -40,7 +40,7 @@ pub fn explain_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &R
             plugin.engine.view(|view| view.places(jobs.iter().map(|job| job.id))).unwrap_or_default();
         jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
     }
-    make_reply(&Explained { heading: make_heading(plugin, host)?, jobs, refused })
+    make_reply(&Explained { heading: make_heading(plugin, host, request.caller)?, jobs, refused })
 }
 
 fn explain_job(

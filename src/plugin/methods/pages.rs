@@ -6,6 +6,7 @@ use crate::jobtap::{ENOENT, Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{
     accept, make_heading, make_ordered_reply, make_reply, payload_error, request_error, select_user,
+    show_overruled,
 };
 use fairshare::insert_all;
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
@@ -29,7 +30,7 @@ pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     if plugin.hides_other_jobs_from(request.caller) {
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
-    page.overruled = plugin.others.0.get();
+    page.overruled = show_overruled(plugin, request.caller);
     make_ordered_reply(&page)
 }
 
@@ -52,7 +53,7 @@ pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: 
     if !request.caller.is_privileged() {
         wanted.open = public;
     }
-    let heading = make_heading(plugin, host)?;
+    let heading = make_heading(plugin, host, request.caller)?;
     make_reply(&plugin.view(|view| answers::standing(view, &wanted, public, heading))?)
 }
 
@@ -74,7 +75,7 @@ pub fn list_usages(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Re
 /// Answers with the counts and costs of the instance.
 pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let check = read_stats(request.payload).map_err(|fault| payload_error("stats", &fault))?;
-    let heading = make_heading(plugin, host)?;
+    let heading = make_heading(plugin, host, request.caller)?;
     let mut stats = plugin.view(|view| answers::stats(view, heading))?;
     stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
     stats.updated = plugin.update_time();
