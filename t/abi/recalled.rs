@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::job;
-use super::remember::{make_site_with_ended_jobs, tree, usage_of};
+use super::remember::{make_site_with_ended_jobs, make_site_with_push, tree, usage_of};
 
 /// Returns the [`tree`] of [`make_site_with_ended_jobs`] without decay, in which each user has `usage`. The usage of user 1000 includes the jobs that
 /// ended by `until`.
@@ -85,6 +85,22 @@ fn a_job_list_answer_before_the_snapshot_removes_no_data_of_the_snapshot() {
     site.send_request_without_reactor("policy_commit", &json!({"push": push}));
     site.host.settle();
     site.host.advance(2.0);
+    let shown = usage_of(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+}
+
+/// The job starts after the configuration got the factor, and before the next push. A running and an ended job keep the factor of their start.
+#[test]
+fn a_charge_factor_that_was_configured_after_the_push_survives_a_reload() {
+    let site = make_site_with_push(&tree_without_decay(0.0, 1.6e9));
+    let config = json!({"queues": {"q": {}}, "fairshare": {"queues": {"q": {"charge": 2}}}});
+    site.host.reload_config(&config).unwrap();
+    let [ended, _] = [(); 2].map(|()| site.submit(&job(1000, 1)));
+    site.host.advance(100.0);
+    site.finish(ended);
+    site.host.advance(70.0);
+    let before = usage_of(&site, 1000);
+    site.reload();
     let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
 }

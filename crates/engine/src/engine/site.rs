@@ -234,10 +234,12 @@ pub fn apply_settings(
     let was_live = shared.is_live();
     let before = std::mem::replace(&mut shared.settings, settings);
     let is_first = refresh.record_new_settings();
-    if shared.standing.usages.configure_charges(&shared.settings.charges, shared.now)
-        && !shared.budgets.is_empty()
-    {
-        budgets::recount_charges(shared);
+    if shared.standing.usages.configure_charges(&shared.settings.charges, shared.now) {
+        // The snapshot has the changes of charge factors.
+        shared.unsaved_ended.require_whole_snapshot();
+        if !shared.budgets.is_empty() {
+            budgets::recount_charges(shared);
+        }
     }
     if is_first {
         shared.time_left.mark_timer_lost();

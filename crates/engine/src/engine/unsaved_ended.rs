@@ -11,25 +11,31 @@ const MAX_STORED: usize = 20_000;
 #[derive(Clone, Debug, Default)]
 pub struct UnsavedEndedJobs {
     ended: Vec<Ended>,
-    too_many: bool,
+    /// True if the next write of ended jobs must write the whole snapshot.
+    needs_whole_snapshot: bool,
 }
 
 impl UnsavedEndedJobs {
     /// Stores a job that ended at `end`, in seconds since the epoch.
     pub(super) fn store_ended_job(&mut self, job: standing::Job, end: f64) {
-        self.too_many |= self.ended.len() >= MAX_STORED;
-        if self.too_many {
+        self.needs_whole_snapshot |= self.ended.len() >= MAX_STORED;
+        if self.needs_whole_snapshot {
             self.ended = Vec::new();
         } else {
             self.ended.push(Ended { job, end });
         }
     }
 
-    /// Removes and returns at most `most` stored jobs. Returns `None` if more jobs ended than are stored: then the
-    /// snapshot must read [`uncovered`](super::uncovered).
+    /// Makes the plugin write the whole snapshot when it next writes ended jobs, because other data of the snapshot changed.
+    pub(super) fn require_whole_snapshot(&mut self) {
+        self.needs_whole_snapshot = true;
+    }
+
+    /// Removes and returns at most `most` stored jobs. Returns `None` if the plugin must write the whole snapshot, which reads
+    /// [`uncovered`](super::uncovered).
     pub fn take(&mut self, most: usize) -> Option<Vec<Ended>> {
         let count = self.ended.len().min(most);
-        (!self.too_many).then(|| self.ended.drain(..count).collect())
+        (!self.needs_whole_snapshot).then(|| self.ended.drain(..count).collect())
     }
 
     /// Drops the stored jobs. Called when a new snapshot begins, because that snapshot reads all ended jobs with
@@ -38,8 +44,8 @@ impl UnsavedEndedJobs {
         *self = UnsavedEndedJobs::default();
     }
 
-    /// Returns true if at least `most` jobs are stored.
+    /// Returns true if at least `most` jobs are stored, or if the plugin must write the whole snapshot.
     pub(super) fn has_at_least_n_jobs(&self, most: usize) -> bool {
-        self.too_many || self.ended.len() >= most
+        self.needs_whole_snapshot || self.ended.len() >= most
     }
 }

@@ -535,6 +535,9 @@ fn an_ended_job_is_saved_with_its_queue_if_charged_and_with_its_time_limit_if_th
     let charged = make_host_with_charged_queue(2.0, vec![budget(bank("A"), hours(10))]);
     let uncharged = host_with_budgets(Vec::new(), BudgetMode::Hold);
     for (mut host, stored) in [(charged, (true, HOUR)), (uncharged, (false, 0.0))] {
+        let is_incomplete = host.engine.unsaved_ended().take(0).is_none();
+        assert_eq!(is_incomplete, stored.0, "the snapshot lacks the new charge factor");
+        host.engine.unsaved_ended().clear();
         let id = host.submit(job(7, "A", 1, HOUR).queue("q1")).unwrap();
         host.start_job(id);
         end_job_seconds_after_start(&mut host, id, 60.0);
