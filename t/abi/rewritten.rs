@@ -49,3 +49,20 @@ fn a_push_during_a_write_that_fails_is_written_later() {
     site.reload();
     assert!(site.pushed_data() == in_force, "the data after the reload differ from the data before");
 }
+
+/// The KVS refuses writes for two minutes.
+#[test]
+fn a_snapshot_that_could_not_be_written_is_written_within_a_minute_after_the_kvs_recovers() {
+    let site = make_site_with_push(&tree(300, f64::from));
+    site.host.set_kvs_errors(Some(Errno(28)), None);
+    site.ask("policy_update", &document());
+    site.host.advance(130.0);
+    let log = site.host.take_log();
+    let failures = log.iter().filter(|line| line.text.contains("can't be saved"));
+    assert_eq!(failures.count(), 1, "the first failure is logged");
+    site.host.set_kvs_errors(None, None);
+    let in_force = site.pushed_data();
+    site.host.advance(70.0);
+    site.reload();
+    assert!(site.pushed_data() == in_force, "the data after the reload differ from the data before");
+}

@@ -81,6 +81,8 @@ pub(super) struct Snapshot {
     is_foreign: bool,
     /// True if a commit failed, so that the KVS may have only some of its changes.
     is_doubtful: bool,
+    /// True if a commit failed, and no snapshot was written or removed since. Then a further failure is not logged.
+    has_failed: bool,
     /// True if the plugin must write the current site data to the KVS.
     is_due: bool,
     /// True if a complete push came before the snapshot was read. The plugin then reads only the ended jobs of the
@@ -265,7 +267,7 @@ impl Snapshot {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
                     self.log = writing.into_ended_log();
                 }
-                (self.stored_keys, self.is_doubtful, self.panics) = (keys, false, 0);
+                (self.stored_keys, self.is_doubtful, self.has_failed, self.panics) = (keys, false, false, 0);
                 vec![Action::Next]
             }
         }
@@ -279,11 +281,11 @@ impl Snapshot {
         if let Err(fault) = outcome {
             return self.handle_failed_commit(&fault);
         }
-        let Snapshot { state, stored_keys, is_foreign, .. } = self;
+        let Snapshot { state, stored_keys, is_foreign, has_failed, .. } = self;
         match state {
             State::Removing => {
                 stored_keys.clear();
-                (*state, *is_foreign) = (State::Idle, false);
+                (*state, *is_foreign, *has_failed) = (State::Idle, false, false);
                 vec![Action::Next]
             }
             State::Adding { added_keys, removed_keys } => {
@@ -303,20 +305,19 @@ impl Snapshot {
         }
     }
 
+    /// Repeats a failed removal or write each minute, and logs only the first failure.
     fn handle_failed_commit(&mut self, fault: &str) -> Vec<Action> {
-        let (what, is_known) = if matches!(self.state, State::Removing) {
-            // The plugin repeats a failed removal each minute, and logs only the first failure.
-            ("the snapshot of the last push can't be deleted", self.is_doubtful)
-        } else {
-            ("the snapshot of the policy can't be saved: push the policy again after a restart", false)
-        };
-        // If writing the ended jobs failed, or if a push arrived during the write, the plugin writes the
-        // whole snapshot after `ENDED_PERIOD`.
-        self.is_due |= matches!(self.state, State::Adding { .. });
+        let is_removal = matches!(self.state, State::Removing);
+        // If writing the ended jobs failed, the plugin writes the whole snapshot.
+        self.is_due |= !is_removal && self.is_on == Some(true) && self.is_whole;
         (self.state, self.is_doubtful) = (State::Idle, true);
-        let log = Action::Log(LogLevel::Error, format!("{what}: {fault}"));
-        let retry = self.is_due.then_some(Action::StepIn(ENDED_PERIOD));
-        (!is_known).then_some(log).into_iter().chain(retry).collect()
+        let what = if is_removal { "deleted" } else { "saved" };
+        let text = format!(
+            "the snapshot of the last push can't be {what}: {fault}; the plugin tries again each minute"
+        );
+        let is_first = !std::mem::replace(&mut self.has_failed, true);
+        let log = is_first.then_some(Action::Log(LogLevel::Error, text));
+        log.into_iter().chain([Action::StepIn(ENDED_PERIOD)]).collect()
     }
 
     /// Continues after a panic, which dropped the pending requests to the KVS. Reads the snapshot again from the start.

@@ -456,19 +456,23 @@ fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read
     assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }
 
+/// The plugin removes a foreign snapshot before it writes a new one, and any snapshot if the setting `remember` is false.
 #[test]
-fn a_failed_removal_of_a_foreign_snapshot_is_repeated_but_logged_once() {
-    let mut engine = Engine::new(UserId(1000));
-    let mut snapshot = Snapshot { is_on: Some(true), is_foreign: true, ..Snapshot::default() };
-    snapshot.record_push_in_force(true);
-    for is_first in [true, false, false] {
-        assert!(matches!(snapshot.begin_next_task(&mut engine, 0.0)[..], [Action::Write(_)]));
-        let actions = snapshot.continue_after_write_commit(Err("no space".to_owned()));
-        match (is_first, &actions[..]) {
-            (true, [Action::Log(LogLevel::Error, _), Action::StepIn(_)]) | (false, [Action::StepIn(_)]) => {}
-            _ => panic!("{} actions, first: {is_first}", actions.len()),
+fn a_failed_removal_of_a_snapshot_is_repeated_but_logged_once() {
+    for is_on in [true, false] {
+        let mut engine = Engine::new(UserId(1000));
+        let mut snapshot = Snapshot { is_on: Some(is_on), is_foreign: true, ..Snapshot::default() };
+        snapshot.record_push_in_force(true);
+        for is_first in [true, false, false] {
+            assert!(matches!(snapshot.begin_next_task(&mut engine, 0.0)[..], [Action::Write(_)]));
+            let actions = snapshot.continue_after_write_commit(Err("no space".to_owned()));
+            match (is_first, &actions[..]) {
+                (true, [Action::Log(LogLevel::Error, _), Action::StepIn(_)])
+                | (false, [Action::StepIn(_)]) => {}
+                _ => panic!("{} actions, first: {is_first}, setting: {is_on}", actions.len()),
+            }
+            assert!(matches!(snapshot.step(&mut engine, false)[..], [Action::Next]));
         }
-        assert!(matches!(snapshot.step(&mut engine, false)[..], [Action::Next]));
     }
 }
 
