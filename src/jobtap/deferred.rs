@@ -3,16 +3,13 @@
 
 use super::call::{REFUSAL_MAX, make_one_line_c_string};
 use super::caller::{Caller, Request};
-use super::error::{EPROTO, Error};
+use super::error::{EAGAIN, EPROTO, Error};
 use super::{LogLevel, Plugin, Reply, RequestError, Result, sys, to_c_string};
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
-/// ENOSYS, "function not implemented": Flux's reply if no plugin has the service.
-const ENOSYS: i32 = 38;
-
 /// A request that is answered after its handler returned. If the `Deferred` is dropped without a reply, the
-/// sender gets the error that the plugin was removed.
+/// sender gets EAGAIN, because the plugin was removed, or panicked while it answered.
 pub struct Deferred {
     plugin: Plugin,
     msg: *const sys::flux_msg_t,
@@ -44,9 +41,9 @@ impl Deferred {
 impl Drop for Deferred {
     fn drop(&mut self) {
         if !self.is_answered {
-            let text = c"the plugin was removed; try again";
+            let text = c"the plugin was removed or failed; try again";
             // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
-            unsafe { sys::flux_respond_error(self.plugin.flux(), self.msg, ENOSYS, text.as_ptr()) };
+            unsafe { sys::flux_respond_error(self.plugin.flux(), self.msg, EAGAIN, text.as_ptr()) };
         }
         // SAFETY: `self` owns the reference.
         unsafe { sys::flux_msg_decref(self.msg) };

@@ -135,7 +135,7 @@ def probed(seconds):
             times["explain"].append(timed(lambda: ask("explain", {"jobs": [one]}))[0])
         except OSError as exc:
             # The requests fail if a limit rejects the job, or while the plugin is reloaded.
-            if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOENT, errno.EPERM):
+            if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.EAGAIN, errno.ENOENT, errno.EPERM):
                 raise
         time.sleep(1)
     return times
