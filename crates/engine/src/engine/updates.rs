@@ -166,23 +166,29 @@ fn queue_rejection(
     if shared.forbidden_queue(association, Some(queue)).is_some() {
         return Some(format!("mf_priority: queue not valid for user: {queue}"));
     }
-    let job = job?;
-    let wanted = queue_name(shared, Some(queue));
-    let is_counted = |queue: Option<&str>| shared.book.site_limits().counts_in(None, None, queue);
-    let is_exempt = !is_counted(job.queue.as_deref());
-    if is_exempt && shared.limits().active_headroom(association, Some(queue)) == 0 {
-        return Some(full_queue_text(queue, "max-active-jobs"));
-    }
-    if let Some(full) = shared.limits().find_full_active_jobs_limit(association, wanted.as_ref(), Some(job)) {
-        return Some(full_queue_text(queue, full.name()));
-    }
-    let is_past_depend = matches!(state, State::Priority | State::Sched);
-    if is_past_depend { full_queue_rejection(shared, job, association, queue) } else { None }
+    full_queue_rejection(shared, job?, association, state, queue)
 }
 
-/// Returns the text that rejects the update if the job would exceed a limit of `queue` in association `id`.
-fn full_queue_rejection(shared: &Shared, job: &Job, id: AssociationId, queue: &str) -> Option<String> {
+/// Returns the text that rejects the update if a limit has no headroom for the job in `queue` of association `id`. In
+/// DEPEND, only limits on active jobs reject the update, because the other limits can hold the job.
+fn full_queue_rejection(
+    shared: &Shared,
+    job: &Job,
+    id: AssociationId,
+    state: State,
+    queue: &str,
+) -> Option<String> {
     let wanted = queue_name(shared, Some(queue));
+    let is_exempt = !shared.book.site_limits().counts_in(None, None, job.queue.as_deref());
+    if is_exempt && shared.limits().active_headroom(id, Some(queue)) == 0 {
+        return Some(full_queue_text(queue, "max-active-jobs"));
+    }
+    if let Some(full) = shared.limits().find_full_active_jobs_limit(id, wanted.as_ref(), Some(job)) {
+        return Some(full_queue_text(queue, full.name()));
+    }
+    if !matches!(state, State::Priority | State::Sched) {
+        return None;
+    }
     let exceeded = shared.limits().exceeded_by_move(job, id, wanted.as_ref());
     let rules = shared.ledger.rules();
     let on_move = shared.limits().list_limits_on_move(job.queue.as_ref(), wanted.as_ref());
@@ -199,13 +205,12 @@ fn full_queue_text(queue: &str, limit: &str) -> String {
 /// the other. Only the later `job.validate` shows both new values.
 pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let job = shared.ledger.job(facts.id)?;
-    let is_due = matches!(facts.state, State::Priority | State::Sched);
     let moves_bank = job.association().is_some_and(|present| present != association);
     let moves_queue = job.queue.as_deref() != facts.queue;
-    if !(is_due && moves_bank && moves_queue) {
+    if !(moves_bank && moves_queue) {
         return None;
     }
-    full_queue_rejection(shared, job, association, facts.queue?)
+    full_queue_rejection(shared, job, association, facts.state, facts.queue?)
 }
 
 fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {

@@ -124,6 +124,22 @@ fn a_job_that_leaves_an_exempt_queue_comes_under_all_limits() {
     assert!(text.contains("already at max-active-jobs limit"), "{text}");
 }
 
+/// The exempt queue leaves out the cap of bank A when Flux asks about the bank, and bank B has no cap when Flux asks
+/// about the queue.
+#[test]
+fn a_job_may_not_leave_an_exempt_queue_and_its_bank_for_a_bank_that_is_full_of_active_jobs() {
+    let mut policy = policy(vec![]);
+    policy.associations[1].association.max_active_jobs = Limit(1);
+    let mut host = Host::new();
+    host.send_event(Event::Policy(policy, SitePart::default()));
+    host.send_event(exempt_queue_q2(&[Scope::Association]));
+    host.submit(job_in("q1")).unwrap();
+    let standby = host.submit(job_in("q2").bank("B")).unwrap();
+    let text = host.update_job(standby, Some("q1"), Some("A")).unwrap_err();
+    assert!(text.contains("already at max-active-jobs limit"), "{text}");
+    assert_counters_and_holds(&host);
+}
+
 #[test]
 fn a_reload_that_exempts_a_queue_releases_its_jobs_and_counts_all_jobs_again() {
     let limits = vec![limit(bank_target("science"), None, "run-sched-jobs", 1)];

@@ -66,6 +66,24 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     assert_counters_and_holds(&host);
 }
 
+/// Flux asks about the queue and about the bank of one update separately. Neither of the two moves alone reaches the
+/// full scope.
+#[test]
+fn an_update_of_queue_and_bank_may_not_move_a_job_to_a_scope_that_is_full_of_active_jobs() {
+    for is_blocked in [false, true] {
+        let mut host = make_site(vec![limit(bank_target("A"), Some("q2"), "active-jobs", 1)]);
+        let first = host.submit(make_job(8, "A", 0).queue("q2")).unwrap();
+        let job = make_job(7, "B", 0);
+        let job = if is_blocked { job.blocked_by("afterany:1") } else { job };
+        let moving_job = host.submit(job).unwrap();
+        let text = "updating to queue q2 while it is already at max-active-jobs-bank-queue limit is not allowed; try again later";
+        assert_eq!(host.update_job(moving_job, Some("q2"), Some("A")), Err(text.to_owned()), "{is_blocked}");
+        host.end_job(first);
+        assert_eq!(host.update_job(moving_job, Some("q2"), Some("A")), Ok(()));
+        assert_counters_and_holds(&host);
+    }
+}
+
 /// The user has no job in bank A, so the engine has not assigned scopes to the user's association there yet.
 #[test]
 fn a_job_may_move_to_a_bank_without_jobs_under_a_full_limit_that_counts_the_job() {
