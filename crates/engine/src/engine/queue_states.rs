@@ -58,6 +58,8 @@ pub fn store_single_list_flag(shared: &mut Shared, is_one_list: bool) -> Vec<Eff
 
 fn apply_queue_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
     let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
+    // The `max-priority` of a parent also bounds the priorities of jobs in its virtual queues, so cached priorities are invalid.
+    shared.revision += 1;
     shared.book.set_queue_parents(parents.clone());
     shared.ledger.apply_scope_limits(&shared.book);
     // A limit on the parent queue also counts the jobs of its virtual queues.

@@ -4,7 +4,7 @@
 
 use super::stage::JOB_COST;
 use crate::engine::{Refresh, Shared, age::is_capped};
-use crate::ids::JobId;
+use crate::ids::{JobId, QueueName};
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
 
@@ -19,6 +19,8 @@ pub(super) struct Terms {
     banks: Vec<f64>,
     rule: Option<(Policy, Options)>,
     interleave: bool,
+    /// The virtual queues of each queue with a `max-priority`, which bounds the priorities of their jobs too.
+    virtual_queues: Vec<Vec<QueueName>>,
 }
 
 impl Terms {
@@ -73,6 +75,8 @@ pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize)
 }
 
 fn collect_inputs_of_all_priorities(shared: &Shared) -> Terms {
+    let list_virtual_queues =
+        |queue: &QueueName| shared.book.site_limits().virtual_queues(queue).cloned().collect();
     Terms {
         weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),
@@ -80,5 +84,6 @@ fn collect_inputs_of_all_priorities(shared: &Shared) -> Terms {
         banks: shared.book.banks().map(|(_, priority)| priority).collect(),
         rule: shared.standing.rule().map(|rule| (rule.policy, rule.options)),
         interleave: shared.settings.interleave,
+        virtual_queues: shared.settings.max_priorities.keys().map(list_virtual_queues).collect(),
     }
 }

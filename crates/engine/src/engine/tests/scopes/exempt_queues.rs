@@ -6,6 +6,7 @@
 use super::super::why::explain_job;
 use super::*;
 use crate::accounts::{ExemptQueues, Scope};
+use crate::engine::QueueReport;
 use std::collections::BTreeMap;
 
 const ALL: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
@@ -226,6 +227,34 @@ fn a_job_gets_at_most_the_largest_priority_of_its_queue_except_at_urgency_31() {
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
     host.run_until_idle();
     assert_eq!(priority(&host, standby), Some(50), "q2 is a virtual queue of q1");
+}
+
+/// Flux reports the parent of queue q2 with the states of the queues. No other input of the priority changes.
+#[test]
+fn a_cached_priority_is_not_used_after_a_queue_gets_a_parent_with_a_lower_maximum() {
+    let mut host = make_site(vec![]);
+    host.send_event(settings_with_max(50, "q1"));
+    let standby = host.submit(job_in("q2")).unwrap();
+    for _ in 0..2 {
+        host.send_event(Event::Reprioritize);
+    }
+    assert_eq!(host.jobs[&standby].priority, Some(20_000));
+    let report = QueueReport { is_stopped: Some(false), parent: Some("q1".into()) };
+    host.send_event(Event::QueueStates(vec![(Some("q2".into()), report)]));
+    assert_eq!(host.jobs[&standby].priority, Some(50));
+}
+
+/// The usage of the association does not change, so the refresh computes no new fair-share.
+#[test]
+fn under_live_fair_share_a_refresh_lowers_priorities_to_the_maximum_of_a_new_parent_queue() {
+    let mut host = make_host_with_live_fairshare(fairshare::Policy::FairTree);
+    let max_priorities = BTreeMap::from([("q1".into(), 50)]);
+    host.send_event(Event::Settings(Settings { max_priorities, ..Settings::default() }));
+    let standby = host.submit(job_in("q2")).unwrap();
+    assert_eq!(host.jobs[&standby].priority, Some(100_000));
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+    host.advance_time_and_refresh(30.0);
+    assert_eq!(host.jobs[&standby].priority, Some(50));
 }
 
 /// The bank admits one job, and jobs of users 7 and 8 are held. User 8 has the better fair-share. But the job of user 8
