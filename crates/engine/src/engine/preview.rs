@@ -119,6 +119,7 @@ impl Engine {
         copy.shared.standing = self.shared.standing.clone();
         copy.shared.settings = self.shared.settings.clone();
         copy.shared.budgets = self.shared.budgets.clone();
+        copy.shared.queues = self.shared.queues.clone();
         (copy.shared.ages, copy.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
         copy.staged_push = self.staged_push.clone();
         copy

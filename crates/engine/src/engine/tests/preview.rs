@@ -102,6 +102,20 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
 }
 
 #[test]
+fn a_preview_applies_the_largest_priority_of_a_parent_queue() {
+    let mut host = Host::new();
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+    let max_priorities = BTreeMap::from([("q1".into(), 100)]);
+    host.send_event(Event::Settings(Settings { max_priorities, ..Settings::default() }));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
+    host.submit(HostJob::new(7).bank("A").queue("q2")).unwrap();
+    stage_push(&mut host, accounts(), SitePart::default());
+    let (preview, before, after) = preview_and_commit(&mut host);
+    check_preview(&preview, &before, &after);
+    assert_eq!(preview.repriced, 0, "the push changes nothing");
+}
+
+#[test]
 fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
         let mut host = make_host_with_live_fairshare(policy);
