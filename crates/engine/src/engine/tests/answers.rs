@@ -154,6 +154,20 @@ fn association_answers_contain_the_tree_levels_and_all_associations_in_pages() {
 }
 
 #[test]
+fn an_answer_shows_a_cap_of_0_or_less_on_active_jobs_as_unlimited() {
+    for (most, shown) in [(3, Some(3)), (0, None), (-1, None), (2_147_483_647, None)] {
+        let records = vec![record(Association { max_active_jobs: Limit(most), ..association(7, "A") }, "A")];
+        let mut host = Host::with_data(records, Vec::new());
+        host.submit(HostJob::new(7)).unwrap();
+        let wanted = AssociationFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
+        let page = answers::standings(&host.engine.view(), &wanted, host.now);
+        let (jobs, limit) = (&page.associations[0].jobs, &page.associations[0].limits[0]);
+        assert_eq!((&*limit.limit, limit.used), ("max-active-jobs", Some(1)));
+        assert_eq!((jobs.max_active, limit.cap), (shown, shown), "{most}");
+    }
+}
+
+#[test]
 fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
     let records = vec![
         record(Association { max_sched_jobs: Limit(0), ..association(7, "A") }, "A"),
