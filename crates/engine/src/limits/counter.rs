@@ -162,6 +162,7 @@ impl<'a> AppliedLimit<'a> {
             used: self.counter.used(),
             reserved,
             limit: cap.limit,
+            is_given: cap.is_given,
             needed,
             kept_for: self.find_blocking_overtaken_job(needed),
         }
@@ -200,6 +201,8 @@ pub struct Holding {
     pub reserved: u64,
     /// The cap.
     pub limit: Limit,
+    /// True if running jobs count with their allocated resources.
+    pub is_given: bool,
     /// The amount that the asking job would add; 0 if there is no asking job.
     pub needed: u64,
     /// The overtaken job for which the scope keeps headroom, if any.

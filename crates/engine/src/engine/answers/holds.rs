@@ -4,7 +4,7 @@
 
 use super::super::View;
 use crate::accounts::{AssociationId, Target};
-use crate::ids::{Amount, JobId, Measure, QueueName, Stage, Word};
+use crate::ids::{Amount, JobId, Measure, QueueName, Word};
 use crate::limits::{Holding, Job, Knowledge, OVERTAKEN, Phase};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -147,7 +147,7 @@ pub fn show_hold(
     now: f64,
 ) -> HoldNow {
     let owner = describe_owner(view, association, &holding);
-    let Holding { hold, amount, target, queue, used, reserved, limit, needed, kept_for } = holding;
+    let Holding { hold, amount, target, queue, used, reserved, limit, is_given, needed, kept_for } = holding;
     let Amount { stage, measure } = amount;
     let cap = limit.cap();
     let counted = format!("{} {}", stage.adjective(), measure.name());
@@ -191,7 +191,7 @@ pub fn show_hold(
     };
     // It is unknown how much a budget gets back when a job ends.
     if !amount.is_budget() {
-        add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
+        add_freeing_jobs(view, &mut hold, target.as_ref(), association, (amount, is_given), is_stopped, now);
     }
     hold.convert_to_limit_units(measure);
     hold
@@ -205,7 +205,7 @@ fn add_freeing_jobs(
     hold: &mut HoldNow,
     target: Option<&Target>,
     association: AssociationId,
-    (stage, measure): (Stage, Measure),
+    (counted, is_given): (Amount, bool),
     is_stopped: bool,
     now: f64,
 ) {
@@ -219,7 +219,7 @@ fn add_freeing_jobs(
     let mut remaining = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
-        let amount = stage.compute_used_or_reserved_amount(other, measure, is_stopped);
+        let amount = counted.sum_used_and_reserved(other, is_given, is_stopped);
         let other_queue = other.queue.as_deref();
         if amount == 0 || !view.book.site_limits().counts_in(target, hold.queue.as_ref(), other_queue) {
             continue;

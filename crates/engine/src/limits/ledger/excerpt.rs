@@ -4,7 +4,7 @@
 use super::super::{Accounts, Size};
 use super::{Account, Class, Job, JobRow, Ledger};
 use crate::accounts::AssociationId;
-use crate::ids::{Amount, JobId, Measure, Stage};
+use crate::ids::{Amount, JobId};
 use serde::{Deserialize, Serialize};
 
 /// The position of a job in a list. A held job has a position among the held jobs of its association, in the order of
@@ -75,11 +75,11 @@ impl Ledger {
     }
 }
 
-impl Stage {
-    /// Returns the amount of `measure` that a job uses or reserves under limits on this stage. Suspended reservations
-    /// are included only if `counts_suspended` is true.
-    pub fn compute_used_or_reserved_amount(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
-        let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
+impl Amount {
+    /// Returns the amount that a job uses or reserves under a limit on this amount. If `is_given` is true, a running job
+    /// counts with its allocated resources. Suspended reservations are included only if `counts_suspended` is true.
+    pub fn sum_used_and_reserved(self, job: &Job, is_given: bool, counts_suspended: bool) -> u64 {
+        let (charged, reserved, suspended) = job.footprint().amounts(self, is_given);
         let suspended = if counts_suspended { suspended } else { 0 };
         charged.saturating_add(reserved).saturating_add(suspended)
     }

@@ -49,6 +49,23 @@ fn a_gpu_limit_counts_allocated_gpus_if_so_configured() {
     }
 }
 
+/// The first job requests no GPUs, but gets a whole node with four GPUs.
+#[test]
+fn an_explanation_names_the_job_whose_allocated_gpus_a_limit_counts() {
+    let mut given_limit = limit(bank_target("A"), None, "run-gpus", 4);
+    given_limit.cap.is_given = true;
+    let mut host = make_site(vec![given_limit]);
+    let first_job = host.submit(make_job(8, "A", 0)).unwrap();
+    host.jobs.get_mut(&first_job).unwrap().extra_gpus = 4;
+    host.start_job(first_job);
+    let held = host.submit(make_job(7, "A", 1)).unwrap();
+    let why = super::super::why::explain_job(&host, held);
+    let frees: Vec<_> = why.holds[0].frees.iter().map(|job| (job.id, job.amount)).collect();
+    assert_eq!((why.holds[0].used, frees), (4, vec![(first_job, 4)]));
+    host.end_job(first_job);
+    assert_eq!(host.state(held), Some(State::Sched));
+}
+
 #[test]
 fn a_job_update_moves_counts_unless_the_new_limit_scope_is_full() {
     let limits = vec![
