@@ -60,8 +60,10 @@ pub fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
     let association = job.association()?;
     if job.is_held() {
         let holding = shared.limits().holding(id);
-        let Holding { hold, used, limit, .. } = holding.first()?;
-        return Some(format!("held: {} {used}/{limit}", hold.name()));
+        let Holding { hold, amount, used, limit, .. } = holding.first()?;
+        let used = amount.measure.format_amount(*used);
+        let most = amount.measure.format_headroom(limit.cap());
+        return Some(format!("held: {} {used}/{most}", hold.name()));
     }
     let fairshare = shared.fairshare(association)?;
     let record = shared.book.association(association)?;

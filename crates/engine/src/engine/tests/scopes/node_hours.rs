@@ -37,6 +37,8 @@ fn a_held_job_starts_when_running_jobs_have_few_node_hours_left() {
     // Jobs outside of the bank do not count.
     let other = host.submit(timed_job(9, "C", 8, 8.0)).unwrap();
     assert_eq!(host.state(other), Some(State::Sched));
+    let note = crate::engine::annotate::annotation_text(&host.engine.view(), waiting);
+    assert_eq!(note.as_deref(), Some("held: max-run-node-hours-bank 8/10"));
     let why = super::super::why::explain_job(&host, waiting);
     let hold = &why.holds[0];
     let text =
