@@ -229,8 +229,10 @@ impl Engine {
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
             Event::Timer(Timer::TimeLeft) => time_left::update_next_jobs(shared),
-            Event::QueueStates(states) => queue_states::store_queue_states(shared, states),
-            Event::ConfiguredQueues(queues) => queue_states::store_configured_queues(shared, queues),
+            Event::QueueStates(states) => queue_states::store_queue_states(shared, recovery, states),
+            Event::ConfiguredQueues(queues) => {
+                queue_states::store_configured_queues(shared, recovery, queues)
+            }
             Event::OneQueueList(is_one) => queue_states::store_single_list_flag(shared, is_one),
             Event::ResourcesUpdated => shared.expirations.request_all_expirations(),
             Event::Expiration(id, expiration) => accrual::store_expiration(shared, id, expiration),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores which queues are stopped, and which are scheduled together. `queues.rs` has the tables.
 
-use super::{Effect, QueueReport, Shared, Timer, due::Scan, queues::UNANSWERED};
+use super::{Effect, QueueReport, Shared, Timer, due::Scan, queues::UNANSWERED, recovery::Recovery};
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Candidates, Phase};
 use fairshare::insert_all;
@@ -22,7 +22,11 @@ pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores which queues are stopped. If a queue was stopped or started, schedules a release scan. If Flux reported no
 /// states, because the scheduler is not loaded yet, the engine asks again soon.
-pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueReport)>) -> Vec<Effect> {
+pub fn store_queue_states(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    states: Vec<(Option<QueueName>, QueueReport)>,
+) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
     let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
     let parents: Vec<_> =
@@ -30,7 +34,7 @@ pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = insert_all(changed.map(|(queue, _)| queue));
-    let mut effects = apply_queue_parents(shared, parents);
+    let mut effects = apply_queue_parents(shared, recovery, parents);
     update_reservations_in_queues(shared, &changed);
     effects.push(match is_unanswered {
         true => Effect::ArmIn(Timer::Queues, UNANSWERED),
@@ -42,10 +46,11 @@ pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
 /// Stores the named queues of Flux's configuration, each with its parent.
 pub fn store_configured_queues(
     shared: &mut Shared,
+    recovery: &mut Recovery,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
     shared.queues.set_configured_queues(queues.iter().map(|(queue, _)| queue.clone()));
-    apply_queue_parents(shared, queues)
+    apply_queue_parents(shared, recovery, queues)
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
@@ -56,12 +61,17 @@ pub fn store_single_list_flag(shared: &mut Shared, is_one_list: bool) -> Vec<Eff
     Vec::new()
 }
 
-fn apply_queue_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
+fn apply_queue_parents(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    queues: Vec<(QueueName, Option<QueueName>)>,
+) -> Vec<Effect> {
     let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
     // The `max-priority` of a parent also bounds the priorities of jobs in its virtual queues, so cached priorities are invalid.
     shared.revision += 1;
     shared.book.set_queue_parents(parents.clone());
     shared.ledger.apply_scope_limits(&shared.book);
+    recovery.mark_limits_changed();
     // A limit on the parent queue also counts the jobs of its virtual queues.
     reorder_queues(shared);
     let mut effects = shared.scan_all_held_later();

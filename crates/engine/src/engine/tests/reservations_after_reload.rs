@@ -174,3 +174,42 @@ fn an_ended_job_leaves_no_entry_for_its_eventlog() {
     host.end_job(released_job);
     assert_eq!(host.engine.recovery.counts()[0], 0);
 }
+
+/// Before the reload, q2 was a virtual queue of q1, and the limit of q1 held and released the job. After the reload, q2
+/// becomes a virtual queue again.
+#[test]
+fn an_old_reservation_counts_when_a_queue_gets_a_parent_with_a_limit() {
+    let parents = |parent: Option<&str>| {
+        Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), parent.map(Into::into))])
+    };
+    let queues = || Event::Queues(vec![one_job_queue("q1"), queue("q2")]);
+    let own_association = Association { max_sched_jobs: Limit(2), ..association(7, "A") };
+    let records = || Event::Associations(vec![record(own_association.clone(), "A")]);
+    let job = || HostJob::new(7).queue("q2");
+    let mut host = Host::new();
+    host.parents.insert("q2".to_owned(), "q1".to_owned());
+    [parents(Some("q1")), queues(), records()].into_iter().for_each(|event| host.send_event(event));
+    let running_job = host.run_new_job(job());
+    let released_job = host.submit(job()).unwrap();
+    assert_eq!(host.names(released_job), ["max-run-jobs-queue"]);
+    host.end_job(running_job);
+    assert_eq!(host.state(released_job), Some(Sched));
+    host.parents.clear();
+    let mut engine = Engine::with_small_batches();
+    for event in [parents(None), queues(), records()] {
+        host.oracle.apply_event(&event);
+        engine.handle(NOW, event);
+    }
+    host.replay_jobs(true, engine);
+    let other_job = host.submit(HostJob::new(7)).unwrap();
+    let held = host.submit(job()).unwrap();
+    assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
+    host.parents.insert("q2".to_owned(), "q1".to_owned());
+    host.send_event(parents(Some("q1")));
+    host.end_job(other_job);
+    assert_eq!(host.state(held), Some(Depend));
+    host.start_job(released_job);
+    host.end_job(released_job);
+    assert_eq!(host.state(held), Some(Sched));
+    assert_no_drift(&host);
+}
