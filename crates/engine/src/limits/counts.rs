@@ -93,7 +93,7 @@ impl Tally<u64> {
 
 impl Tally {
     /// Applies `op` to each pair of amounts.
-    pub(super) fn zip(self, other: Tally, op: fn(u64, u64) -> u64) -> Tally {
+    pub(crate) fn zip(self, other: Tally, op: fn(u64, u64) -> u64) -> Tally {
         Tally {
             run: self.run.zip(other.run, op),
             sched: self.sched.zip(other.sched, op),

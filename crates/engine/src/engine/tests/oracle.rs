@@ -212,7 +212,7 @@ impl Oracle {
     /// Returns true if a limit counts the jobs in the queue of the job.
     fn counts_queue_of_job(&self, limit: &SiteLimit, job: &HostJob) -> bool {
         match &limit.queue {
-            Some(queue) => Some(queue.as_str()) == job.queue.as_deref(),
+            Some(queue) => self.queues_of(job).any(|own| own == queue.as_str()),
             None => !self.is_exempt(job, limit.target.scope(false)),
         }
     }
@@ -241,8 +241,6 @@ impl Oracle {
                         == Some((limits.user, &limits.bank))
             })
             .collect();
-        let in_queue: Vec<(&JobId, &HostJob)> =
-            siblings.iter().filter(|(_, sibling)| sibling.queue == job.queue).copied().collect();
         let total = |jobs: &[(&JobId, &HostJob)], counts: &dyn Fn(&JobId, &HostJob) -> bool, of: AmountOf| {
             jobs.iter().filter(|(id, job)| counts(id, job)).map(|(_, job)| of(job)).sum::<u64>()
         };
@@ -274,7 +272,10 @@ impl Oracle {
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
         let mut exceeded = Vec::new();
         let mut note = |at: usize, is_full: bool| exceeded.extend(is_full.then(|| NAMES[at].to_owned()));
-        if let Some(queue) = job.queue.as_ref().and_then(|queue| self.queues.get(queue)) {
+        for queue in self.queues_of(job).filter_map(|queue| self.queues.get(queue)) {
+            let is_here = |job: &HostJob| self.queues_of(job).any(|own| own == queue.name.as_str());
+            let in_queue: Vec<(&JobId, &HostJob)> =
+                siblings.iter().filter(|(_, sibling)| is_here(sibling)).copied().collect();
             note(0, full(queue.max_running_jobs, total(&in_queue, &may_run, one), 1));
             note(1, full(queue.max_sched_jobs, total(&in_queue, &sched, one), 1));
             note(2, full(queue.max_sched_nodes_per_assoc, total(&in_queue, &sched, nodes), job.size.nodes));

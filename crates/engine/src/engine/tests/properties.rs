@@ -60,6 +60,12 @@ struct Site {
     batches: Batches,
     /// Whether pushes bring a tree. With a tree, refreshes post priorities.
     has_tree: bool,
+    /// Whether q2 is a virtual queue of q1.
+    is_virtual: bool,
+}
+
+fn queue_parents_event(is_virtual: bool) -> Event<'static> {
+    Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), is_virtual.then(|| "q1".into()))])
 }
 
 /// A host, and the site whose data it has.
@@ -72,9 +78,16 @@ impl World {
     fn new(site: Site) -> Self {
         let mut world = World { host: Host::new(), site };
         world.host.engine.batches = world.site.batches;
+        world.set_queue_parents();
         world.host.send_event(Event::Settings(world.site.settings.clone()));
         world.host.send_event(world.make_push_of_all_data());
         world
+    }
+
+    fn set_queue_parents(&mut self) {
+        let parents = self.site.is_virtual.then(|| ("q2".to_owned(), "q1".to_owned()));
+        self.host.parents = parents.into_iter().collect();
+        self.host.send_event(queue_parents_event(self.site.is_virtual));
     }
 
     /// Returns a push of all data.
@@ -131,6 +144,15 @@ impl World {
                     let _ = host.update_job(id, Some(queue), None);
                 }
             }
+            Op::Move(at, queue, bank) => {
+                if let (Some(id), Some(queue)) = (pick_job(host, *at), QUEUES[*queue]) {
+                    let _ = host.update_job(id, Some(queue), Some(BANKS[*bank]));
+                }
+            }
+            Op::Parent(is_virtual) => {
+                self.site.is_virtual = *is_virtual;
+                self.set_queue_parents();
+            }
             Op::UpdateBank(at, bank) => {
                 if let Some(id) = pick_job(host, *at) {
                     let _ = host.update_job(id, None, Some(BANKS[*bank]));
@@ -166,6 +188,7 @@ impl World {
                 let host = &mut self.host;
                 host.oracle.apply_event(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::with_batches(self.site.batches);
+                engine.handle(NOW, queue_parents_event(self.site.is_virtual));
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
                     engine.handle(NOW, push);
@@ -203,9 +226,13 @@ impl World {
             let counts = usage.total;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
             let limited = jobs.iter().filter(|job| {
-                let exempt =
-                    job.queue.as_ref().and_then(|queue| self.site.settings.exempt.get(queue.as_str()));
-                !exempt.is_some_and(|scopes| scopes.contains(&Scope::Association))
+                let is_exempt = |queue: &str| {
+                    let scopes = self.site.settings.exempt.get(queue);
+                    scopes.is_some_and(|scopes| scopes.contains(&Scope::Association))
+                };
+                let queue = job.queue.as_deref();
+                let parent = queue.filter(|queue| self.site.is_virtual && *queue == "q2").map(|_| "q1");
+                !queue.into_iter().chain(parent).any(is_exempt)
             });
             let limited_nodes =
                 limited.clone().filter(|job| job.state == State::Run).map(|job| job.size.nodes);
@@ -250,7 +277,9 @@ impl World {
                 assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.site.queues {
-                let counts = usage.tally_in_queue(queue.name.as_str());
+                let below = (self.site.is_virtual && queue.name.as_str() == "q1").then_some("q2");
+                let below = below.map(|queue| usage.tally_in_queue(queue)).unwrap_or_default();
+                let counts = usage.tally_in_queue(queue.name.as_str()).zip(below, u64::saturating_add);
                 assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
                 assert!(
                     queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes(), 0),
@@ -287,9 +316,15 @@ fn any_limits() -> impl Strategy<Value = [i64; 5]> {
 fn any_site() -> impl Strategy<Value = Site> {
     let accounts =
         (prop::array::uniform4(any_limits()), prop::array::uniform2(any_limits()), any_scope_limits());
-    let ways = (any::<bool>(), any_settings(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
+    let ways = (
+        any::<bool>(),
+        any_settings(),
+        any::<bool>(),
+        prop_oneof![Just(SINGLE_POSTS), Just(FEW)],
+        any::<bool>(),
+    );
     (accounts, ways).prop_map(
-        |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
+        |((associations, in_queues, limits), (is_eager, settings, has_tree, batches, is_virtual))| Site {
             records: make_records(associations),
             queues: make_queues(in_queues),
             limits,
@@ -297,6 +332,7 @@ fn any_site() -> impl Strategy<Value = Site> {
             settings,
             batches,
             has_tree,
+            is_virtual,
         },
     )
 }
@@ -369,6 +405,7 @@ fn a_refresh_releases_one_job_if_the_limit_allows_one() {
         settings: running_limit_settings(RunningLimits::Strict, &[]),
         batches: SINGLE_POSTS,
         has_tree: true,
+        is_virtual: false,
     };
     run_without_other_plugins(site, &ops, |_, _| ());
 }
@@ -403,6 +440,7 @@ fn a_posted_priority_of_0_releases_the_next_held_job() {
         settings: running_limit_settings(RunningLimits::Strict, &[]),
         batches: SINGLE_POSTS,
         has_tree: true,
+        is_virtual: false,
     };
     run_without_other_plugins(site, &ops, |_, _| ());
 }

@@ -23,6 +23,10 @@ pub enum Op {
     Urgency(usize, i64),
     UpdateQueue(usize, usize),
     UpdateBank(usize, usize),
+    /// Updates the queue and the bank of a job together.
+    Move(usize, usize, usize),
+    /// Makes q2 a virtual queue of q1, or an ordinary queue.
+    Parent(bool),
     /// Removes the dependency of another plugin.
     Unblock(usize),
     Reprioritize,
@@ -78,7 +82,8 @@ pub fn harmless_op() -> impl Strategy<Value = Op> {
         2 => (which.clone(), prop_oneof![Just(16), Just(0), Just(10)])
             .prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
-        1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
+        1 => (which.clone(), 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
+        1 => (which, 0..4usize, 0..2usize).prop_map(|(at, queue, bank)| Op::Move(at, queue, bank)),
         1 => Just(Op::Reprioritize),
         1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
     ]
@@ -101,6 +106,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
         1 => any_scope_limits().prop_map(Op::Limits),
         1 => any_settings().prop_map(Op::Rules),
+        1 => any::<bool>().prop_map(Op::Parent),
     ]
 }
 

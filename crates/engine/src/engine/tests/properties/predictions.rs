@@ -30,8 +30,13 @@ fn is_settled(host: &Host) -> bool {
 /// Returns the position of a job in its scheduler queue, and the number of jobs in this queue.
 fn find_place(host: &Host, id: JobId) -> (usize, usize) {
     let own = &host.jobs[&id];
+    let scheduler_queue = |job: &HostJob| {
+        let parent = job.queue.as_ref().and_then(|queue| host.parents.get(queue)).cloned();
+        parent.or_else(|| job.queue.clone())
+    };
     let is_sorted = |job: &HostJob| {
-        job.is_scheduled() && job.queue == own.queue && job.priority > Some(0) && !job.lacks_priority
+        let is_here = scheduler_queue(job) == scheduler_queue(own);
+        job.is_scheduled() && is_here && job.priority > Some(0) && !job.lacks_priority
     };
     let others = host.jobs.iter().filter(|(other, job)| **other != id && is_sorted(job));
     let (mut before, mut of) = (0, 1);
