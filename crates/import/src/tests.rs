@@ -254,10 +254,12 @@ mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%
 #[test]
 fn the_type_of_a_gpu_in_a_dump_of_sacctmgr_is_not_an_option() {
     let text = "Cluster - 'c'\nParent - 'root'\n\
-        User - 'u1':GrpTRES=cpu=8,gres/gpu:a100=4,gres/gpu:h100=2:GrpTRESMins=gres/gpu=60:Fairsare=1:Fairshare=7\n";
+        User - 'u1':GrpTRES=cpu=8,gres/gpu:a100=4,gres/gpu:h100=2:GrpTRESMins=gres/gpu=60:Fairsare=1:Fairshare=7\n\
+        User - 'u2':Fairshare=5:GrpTRES=gres/gpu:s=2:MaxTRESPerJob=cpu=1,gres/gpu:p=4,gres/gpu:f=8 # a comment\n";
     let document = slurm::read_dump(text, &[]).expect("read");
     assert_eq!(document.notes, ["line 3: \"u1\": sacctmgr has no option \"fairsare\": left out"]);
-    assert_eq!(to_lines(document.builder), ["0 root 1 -", "1 u1 7 -"]);
+    // Without their types, "s" and "f" would be short for shares and fairshare, and "p" for partition.
+    assert_eq!(to_lines(document.builder), ["0 root 1 -", "1 u1 7 -", "1 u2 5 -"]);
 }
 
 #[test]

@@ -119,7 +119,12 @@ impl Scanner<'_> {
     fn take_value(&mut self) -> Result<String, String> {
         self.skip_spaces();
         let Some(quote) = self.peek().filter(|letter| matches!(letter, '\'' | '"')) else {
-            return Ok(self.take_until(|letter| letter == ':'));
+            let mut value = self.take_until(|letter| letter == ':');
+            while self.peek().is_some() && ends_with_tres(&value) {
+                self.at += 1;
+                value = value + ":" + &self.take_until(|letter| letter == ':');
+            }
+            return Ok(value);
         };
         let end = self.find_closing_quote(quote).ok_or("a quote is not closed")?;
         let inside = self.letters.get(self.at + 1..end).unwrap_or_default();
@@ -209,21 +214,20 @@ impl Entry {
         self.find_value(is_key).unwrap_or_default()
     }
 
-    /// Returns the options that no version of sacctmgr has. The type of a GPU looks like an option, because sacctmgr writes
-    /// `GrpTRES=cpu=8,gres/gpu:a100=4` without quotes.
+    /// Returns the options that no version of sacctmgr has.
     fn unknown_options(&self) -> impl Iterator<Item = &str> {
         let is_known = |key: &str| {
             !key.is_empty() && OPTIONS.split(' ').chain(["shares"]).any(|name| name.starts_with(key))
         };
-        let has_type = |value: &str| {
-            let last = value.rsplit(',').next().unwrap_or_default();
-            last.starts_with("gres/") && !last.contains('=')
-        };
-        let before = std::iter::once("").chain(self.options.iter().map(|(_, value)| value.as_str()));
-        let options = self.options.iter().zip(before);
-        let unknown = options.filter(move |((key, _), before)| !has_type(before) && !is_known(key));
-        unknown.map(|((key, _), _)| key.as_str())
+        self.options.iter().map(|(key, _)| key.as_str()).filter(move |key| !is_known(key))
     }
+}
+
+/// Returns true if a value ends with the name of a TRES whose type follows after a colon. sacctmgr writes
+/// `GrpTRES=cpu=8,gres/gpu:a100=4` without quotes.
+fn ends_with_tres(value: &str) -> bool {
+    let last = value.rsplit(',').next().unwrap_or_default();
+    last.starts_with("gres/") && !last.contains('=')
 }
 
 fn new_account(name: String, parent: Option<usize>, shares: Shares) -> Account {
