@@ -263,6 +263,19 @@ fn the_type_of_a_gpu_in_a_dump_of_sacctmgr_is_not_an_option() {
 }
 
 #[test]
+fn the_lines_that_sacctmgr_dump_prints_to_the_terminal_are_read() {
+    let dump = "sacctmgr: Cluster - 'my-cluster':Fairshare=1\nsacctmgr: Parent - 'root'\n\
+        sacctmgr: Account - 'a-b':Fairshare=5\nsacctmgr: Parent - 'a-b'\nsacctmgr: User - 'u1':Fairshare=7\n";
+    let name = " No filename given, using ./my-cluster.cfg.\n";
+    for text in [dump.to_owned(), format!("{name}{dump}"), format!("{dump}{name}")] {
+        let text = tidy::erase_lines_around_output(&text);
+        assert_eq!(detect_format(&text), Some(Format::SacctmgrDump), "{text}");
+        let document = slurm::read_dump(&text, &[]).expect("read");
+        assert_eq!(to_lines(document.builder), ["0 root 1 -", "1 a-b 5 -", "2 u1 7 -"]);
+    }
+}
+
+#[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
     for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);

@@ -53,7 +53,7 @@ pub(super) fn is_outside_of_output(line: &str) -> bool {
     }
     let mut words = line.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next());
-    ["```", "~~~", "#", "[SNIP", "==="].iter().any(|mark| line.starts_with(mark))
+    ["```", "~~~", "#", "[SNIP", "===", "No filename given"].iter().any(|mark| line.starts_with(mark))
         || is_prompt(line)
         // In a list of usages, a number follows the name.
         || (second.is_some_and(|word| word.parse::<f64>().is_err()) && is_program_prefix(first))

@@ -37,9 +37,10 @@ pub(crate) fn is_dump(text: &str) -> bool {
     lines.next().and_then(split_line).is_some_and(|(object, _)| object.is_some())
 }
 
-/// Returns the object type of a line and the text after the hyphen, or `None` if the line has no hyphen.
+/// Returns the object type of a line and the text after the hyphen, or `None` if the line has no hyphen. sacctmgr also
+/// prints each line to stderr, after its own name.
 fn split_line(line: &str) -> Option<(Option<Object>, &str)> {
-    let (word, rest) = line.split_once('-')?;
+    let (word, rest) = line.strip_prefix("sacctmgr:").unwrap_or(line).split_once('-')?;
     Some((word.trim().parse().ok(), rest.trim()))
 }
 
