@@ -276,6 +276,17 @@ fn the_lines_that_sacctmgr_dump_prints_to_the_terminal_are_read() {
 }
 
 #[test]
+fn a_row_with_more_columns_than_its_header_is_an_error() {
+    let text = "Account|User|Comment|Share\nroot|||1\n a||x|9\n  a|u1|x|7|2\n";
+    let expected = "line 4: \"2\" is beyond the 4 columns of the header: a value contains the separator, so leave out \
+                    its column with format=";
+    assert_eq!(slurm::read_assoc(text, &[]).expect_err("too many"), expected);
+    let with_separators = "Account|User|Share|\nroot||1|\n a||9|\n  a|u1|2| \n";
+    let document = slurm::read_assoc(with_separators, &[]).expect("read");
+    assert_eq!(to_lines(document.builder), ["0 root 1 -", "1 a 9 -", "2 u1 2 -"]);
+}
+
+#[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
     for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);

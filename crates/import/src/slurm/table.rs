@@ -146,6 +146,13 @@ fn read_table(
             let (found, expected) = (fields.len(), columns.number);
             return Err(fail(format!("{found} of {expected} columns: the row is cut off")));
         }
+        if let Some(more) = fields.iter().skip(columns.number).find(|field| !field.trim().is_empty()) {
+            let number = columns.number;
+            return Err(fail(format!(
+                "\"{more}\" is beyond the {number} columns of the header: a value contains the separator, so leave out \
+                 its column with format="
+            )));
+        }
         rows.push((index + 1, fields));
     }
     let mut sheet = Sheet {
