@@ -287,6 +287,15 @@ fn a_row_with_more_columns_than_its_header_is_an_error() {
 }
 
 #[test]
+fn a_deleted_association_is_left_out_with_a_note() {
+    let text = "Account|User|Share|Flags\nroot||1|None\n a||9|None\n  a|u1|2|UsersAreCoords\n  a|u2|3|Deleted\n\
+        \x20b||5|Deleted,NoUpdate\n  b|u3|5|Deleted\n c||4|None\n";
+    let document = slurm::read_assoc(text, &[]).expect("read");
+    assert_eq!(document.notes, ["3 lines are about deleted associations and left out; the first is line 5"]);
+    assert_eq!(to_lines(document.builder), ["0 root 1 -", "1 a 9 -", "2 u1 2 -", "1 c 4 -"]);
+}
+
+#[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
     for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);

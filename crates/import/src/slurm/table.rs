@@ -117,7 +117,7 @@ fn read_table(
     command_for_one: &str,
 ) -> Result<Document, String> {
     let mut clusters: Vec<&str> = Vec::new();
-    let mut left_out: Vec<usize> = Vec::new();
+    let (mut left_out, mut deleted): (Vec<usize>, Vec<usize>) = Default::default();
     let is_table =
         |line: &str| if shares_column == "RawShares" { is_sshare(line) } else { is_assoc_header(line) };
     let has_header = text.lines().any(is_table);
@@ -153,6 +153,13 @@ fn read_table(
                  its column with format="
             )));
         }
+        if columns
+            .text(&fields, "Flags")
+            .is_some_and(|flags| flags.split(',').any(|flag| flag.trim() == "Deleted"))
+        {
+            deleted.push(index + 1);
+            continue;
+        }
         rows.push((index + 1, fields));
     }
     let mut sheet = Sheet {
@@ -174,13 +181,10 @@ fn read_table(
         }
         add_row(&fields, &columns, &mut sheet, &mut position).map_err(fail)?;
     }
-    if let Some(first) = left_out.first() {
-        let lines = if left_out.len() == 1 {
-            "1 line is".to_owned()
-        } else {
-            format!("{} lines are", left_out.len())
-        };
-        sheet.notes.push(format!("{lines} not part of the table and left out; the first is line {first}"));
+    for (lines, what) in [(left_out, "not part of the table"), (deleted, "about deleted associations")] {
+        let Some(first) = lines.first() else { continue };
+        let (count, are) = (lines.len(), if lines.len() == 1 { "line is" } else { "lines are" });
+        sheet.notes.push(format!("{count} {are} {what} and left out; the first is line {first}"));
     }
     sheet.into_document(usages)
 }
