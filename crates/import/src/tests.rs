@@ -296,6 +296,42 @@ fn a_deleted_association_is_left_out_with_a_note() {
 }
 
 #[test]
+fn shares_that_slurm_stores_as_not_set_are_one_share() {
+    let dump = |shares: &str| {
+        let text = format!("Cluster - 'c'\nParent - 'root'\nUser - 'u1':Fairshare={shares}\n");
+        slurm::read_dump(&text, &[]).map(|document| to_lines(document.builder)[1].clone())
+    };
+    for (shares, expected) in [("4294967293", "4294967293"), ("4294967294", "1"), ("4294967295", "1")] {
+        assert_eq!(dump(shares).expect("read"), format!("1 u1 {expected} -"));
+        let json = format!(
+            r#"{{"shares": {{"shares": [{{"name": "root", "parent": "", "shares": 4294967295, "type": ["ASSOCIATION"]}},
+                {{"name": "u1", "parent": "root", "shares": {shares}, "usage": 5, "type": ["USER"]}}]}}}}"#
+        );
+        let document = slurm::read_json(&json).expect("read");
+        assert_eq!(to_lines(document.builder), ["0 root 1 -".to_owned(), format!("1 u1 {expected} 5")]);
+    }
+    let expected = "Fairshare is \"4294967296\", expected a whole number from 0 to 4294967293 or \"parent\"";
+    assert!(dump("4294967296").expect_err("too large").ends_with(expected));
+}
+
+#[test]
+fn an_error_in_sshare_json_shows_the_number_of_an_object() {
+    for (key, number, expected) in [
+        ("shares", "-1", "is -1.0, expected a whole number from 0 to 4294967293"),
+        ("shares", "1.5", "is 1.5, expected a whole number from 0 to 4294967293"),
+        ("usage", "-400", "is -400.0, expected a number from 0 to 1e298"),
+    ] {
+        let number = format!(r#"{{"set": true, "infinite": false, "number": {number}}}"#);
+        let json =
+            format!(r#"{{"shares": {{"shares": [{{"name": "root", "parent": "", "{key}": {number}}}]}}}}"#);
+        assert_eq!(
+            slurm::read_json(&json).expect_err("bad"),
+            format!("share 1 (\"root\"): {key} {expected}")
+        );
+    }
+}
+
+#[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
     for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);

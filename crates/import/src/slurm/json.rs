@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Account, Printed, Sheet, USE_PARENT, User};
+use super::{Account, NOT_SET, Printed, Sheet, USE_PARENT, User};
 use crate::Document;
 use crate::fields::{Raw, type_error};
 use crate::tidy::CLUSTER;
@@ -84,28 +84,26 @@ fn parse_number(raw: &Raw) -> Result<Option<f64>, String> {
 
 /// Numbers that serializers write for infinity: 2^64 (Slurm 25.05 and later), or the largest f64 (jq).
 const INFINITE: [f64; 2] = [18_446_744_073_709_551_616.0, f64::MAX];
-/// Slurm's numbers for "not set" and "no limit".
-const NOT_SET: [f64; 2] = [4_294_967_294.0, 4_294_967_295.0];
+
+fn is_not_set(number: f64) -> bool {
+    number == f64::from(NOT_SET) || number == f64::from(u32::MAX)
+}
 
 /// Parses a number that Slurm computed from shares and usage.
 fn parse_computed(raw: &Raw) -> Result<Option<f64>, String> {
-    let number = parse_number(raw)?.filter(|number| !NOT_SET.contains(number));
+    let number = parse_number(raw)?.filter(|number| !is_not_set(*number));
     Ok(number.map(|number| if INFINITE.contains(&number) { f64::INFINITY } else { number }))
 }
 
 fn parse_shares(raw: &Raw) -> Result<Shares, String> {
-    let share_error = || match raw {
-        None => "is missing".to_owned(),
-        Some(raw) => type_error(raw, "a whole number >= 0"),
-    };
-    match parse_number(raw)? {
+    match parse_number(raw)?.filter(|number| !is_not_set(*number)) {
         // The root account has no shares.
         None => Ok(Shares::Count(1)),
-        Some(count) if count == USE_PARENT as f64 => Ok(Shares::Parent),
-        Some(count) if count.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(&count) => {
+        Some(count) if count == f64::from(USE_PARENT) => Ok(Shares::Parent),
+        Some(count) if count.fract() == 0.0 && (0.0..f64::from(NOT_SET)).contains(&count) => {
             Ok(Shares::Count(count as u64))
         }
-        Some(_) => Err(share_error()),
+        Some(count) => Err(format!("is {count:?}, expected a whole number from 0 to {}", NOT_SET - 1)),
     }
 }
 
@@ -145,10 +143,8 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
             })?),
         };
         let usage = parse_number(&share.usage).map_err(|fault| share_error("usage", fault))?;
-        if usage.is_some_and(|usage| !(0.0..=MAX_USAGE).contains(&usage)) {
-            let error =
-                share.usage.map_or_else(String::new, |raw| type_error(&raw, "a number from 0 to 1e298"));
-            return Err(share_error("usage", error));
+        if let Some(usage) = usage.filter(|usage| !(0.0..=MAX_USAGE).contains(usage)) {
+            return Err(share_error("usage", format!("is {usage:?}, expected a number from 0 to 1e298")));
         }
         let shares = parse_shares(&share.shares).map_err(|fault| share_error("shares", fault))?;
         let computed = |key: &str, raw: &Raw| parse_computed(raw).map_err(|fault| share_error(key, fault));

@@ -23,7 +23,9 @@ pub(super) use table::{is_assoc_header, is_fixed_width_table, is_header, read_as
 /// Slurm's root account.
 const ROOT: &str = "root";
 /// The number that Slurm's programs print for `fairshare=parent`.
-const USE_PARENT: u64 = 0x7FFF_FFFF;
+const USE_PARENT: u32 = 0x7FFF_FFFF;
+/// The smaller of Slurm's numbers for "not set" and "no limit". As shares, both mean 1 share.
+const NOT_SET: u32 = u32::MAX - 1;
 /// Half a unit of the sixth decimal, which is the last decimal that Slurm prints.
 const HALF_UNIT: f64 = 5e-7;
 
@@ -248,8 +250,12 @@ fn parse_shares(column: &str, text: &str) -> Result<Shares, String> {
         _ if text.parse::<i64>().is_ok_and(|count| count < 0) => Ok(Shares::Count(1)),
         _ => match text.parse() {
             Ok(USE_PARENT) => Ok(Shares::Parent),
-            Ok(count) => Ok(Shares::Count(count)),
-            Err(_) => Err(format!("{column} is \"{text}\", expected a whole number or \"parent\"")),
+            Ok(NOT_SET..) => Ok(Shares::Count(1)),
+            Ok(count) => Ok(Shares::Count(count.into())),
+            Err(_) => Err(format!(
+                "{column} is \"{text}\", expected a whole number from 0 to {} or \"parent\"",
+                NOT_SET - 1
+            )),
         },
     }
 }
