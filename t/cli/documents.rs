@@ -188,8 +188,9 @@ fn errors_about_documents_name_the_invalid_value() {
     );
     fairshare(["show", "--tree", &path, "--policy", "fair-tree"]).ok();
     let path = file("nothing_known", "what is this\n");
-    let expected = format!("flux-fairshare: {path}: has no known format; specify it with --tree-format");
-    assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+    let expected = "has no known format: import the output of \"sshare -a -l -P\", \"sacctmgr dump\" or pbsfs, or name \
+                    the format with --tree-format";
+    assert_eq!(fairshare(["show", "--tree", &path]).error(), format!("flux-fairshare: {path}: {expected}"));
     let path = directory("by_its_name").join("resource_group");
     std::fs::write(&path, "what is this\n").expect("written");
     let ran = fairshare(["show".as_ref(), "--tree".as_ref(), path.as_os_str()]);

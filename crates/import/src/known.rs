@@ -3,6 +3,7 @@
 
 use super::slurm;
 
+const PBSFS: &str = "import the output of pbsfs";
 const SSHARE: &str = "import the output of \"sshare -a -l -P\"";
 
 /// Returns true if `text` is the output of sreport: if it has a title or a header that only sreport prints.
@@ -46,13 +47,16 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
                 .to_owned(),
         );
     }
-    let line = text.lines().map(str::trim_end).find(|line| !line.is_empty())?;
+    let content = || text.lines().map(str::trim).filter(|line| !is_comment(line));
+    let any_line = |starts: &[&str]| content().any(|line| starts.iter().any(|start| line.starts_with(start)));
+    let line = content().next()?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let columns: Vec<&str> = line.split('|').map(str::trim).collect();
     let first = words.first().copied().unwrap_or_default();
     let has = |name: &str| words.contains(&name) || columns.contains(&name);
+    let is_record_type = |word: &str| word.len() == 1 && word.chars().all(char::is_alphabetic);
     let hint = if slurm::is_fixed_width_table(line) {
-        if has("RawShares") {
+        if has("RawShares") || line.contains("Raw Shares") {
             format!("looks like the fixed-width table of sshare, which truncates names: {SSHARE}")
         } else {
             "looks like the fixed-width table of sacctmgr, which truncates names: import the output of \"sacctmgr show assoc tree -P\""
@@ -60,8 +64,21 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
         }
     } else if has("JOBID") && (has("PRIORITY") || has("FAIRSHARE")) {
         format!("looks like the output of sprio, which lists priorities of jobs, not the tree: {SSHARE}")
-    } else if first.ends_with("_shares:") || first == "fairshare_usage_res:" {
+    } else if any_line(&["unknown_shares:", "fairshare_usage_res:", "fair_share:"]) {
         "looks like PBS's sched_config: import the file resource_group from the same directory".to_owned()
+    } else if any_line(&["create queue ", "set queue ", "set server "]) {
+        format!("looks like the output of qmgr, which has limits but no shares: {PBSFS}")
+    } else if first == "Job" || line.split(';').nth(1).is_some_and(is_record_type) {
+        format!("looks like a list of jobs of PBS, which has no shares: {PBSFS}")
+    } else if any_line(&["ClusterName", "SlurmctldHost", "ControlMachine"]) {
+        format!("looks like Slurm's configuration, which has no shares: {SSHARE}")
+    } else if has("JobID") || has("JobIDRaw") {
+        format!("looks like the output of sacct, which lists jobs, not the tree: {SSHARE}")
+    } else if has("GraceTime") {
+        format!("looks like a list of QOS, which has limits but no shares: {SSHARE}")
+    } else if line.starts_with(';') {
+        "looks like a trace, which has no shares: \"flux fairshare simulate --trace FILE\" replays it"
+            .to_owned()
     } else if columns.len() > 4 && columns.first() == Some(&"root") {
         format!("looks like sshare's output without its header (-n): {SSHARE}")
     } else if columns.len() > 4 && columns.get(1) == Some(&"root") {

@@ -171,7 +171,11 @@ fn unknown_content_error(path: &Path, text: &str) -> StoreError {
     }
     let json = text.trim_start().starts_with('{').then(|| documents::describe_content(text)).flatten();
     let hint = json.map(str::to_owned).or_else(|| known::describe_text(text));
-    let text = hint.unwrap_or_else(|| "has no known format; specify it with --tree-format".to_owned());
+    let text = hint.unwrap_or_else(|| {
+        "has no known format: import the output of \"sshare -a -l -P\", \"sacctmgr dump\" or pbsfs, or name the \
+         format with --tree-format"
+            .to_owned()
+    });
     StoreError::new(path, Reason::Format(text))
 }
 
@@ -191,7 +195,7 @@ fn detect_format(text: &str) -> Option<Format> {
         Some(Format::SacctmgrDump)
     } else if start.lines().take(10).any(pbs::is_table_line) {
         Some(Format::Pbsfs)
-    } else if pbs::is_resource_group_file(text) {
+    } else if !start.starts_with(';') && pbs::is_resource_group_file(text) {
         Some(Format::ResourceGroup)
     } else {
         None

@@ -332,6 +332,45 @@ fn an_error_in_sshare_json_shows_the_number_of_an_object() {
 }
 
 #[test]
+fn files_of_slurm_and_pbs_without_a_tree_are_named_with_a_remedy() {
+    let licence = "# a line of the licence\n".repeat(50);
+    for (text, what, remedy) in [
+        (
+            format!("{licence}\nround_robin: False\tall\n#unknown_shares: 10\nfair_share: false\tALL\n"),
+            "sched_config",
+            "resource_group",
+        ),
+        (
+            "#\n# Create queues\n#\ncreate queue workq\nset queue workq max_run = [u:PBS_GENERIC=4]\n".into(),
+            "qmgr",
+            "pbsfs",
+        ),
+        ("01/26/2016 00:00:37;E;29.pbs;user=u group=g queue=q\n".into(), "list of jobs of PBS", "pbsfs"),
+        ("Job id  Name  User  Time Use S Queue\n------  ----\n".into(), "list of jobs of PBS", "pbsfs"),
+        ("# slurm.conf\nAuthType=auth/munge\nClusterName=c\n".into(), "Slurm's configuration", "sshare"),
+        ("JobID|User|Account|State\n1|u1|a|COMPLETED\n".into(), "sacct, which", "sshare"),
+        ("JobID    JobName\n------ --------\n1      x\n".into(), "sacct, which", "sshare"),
+        ("Name|Priority|GraceTime|Flags\nnormal|0|00:00:00|\n".into(), "list of QOS", "sshare"),
+        (
+            format!("; MaxProcs: 8\n{}", "1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1\n".repeat(3)),
+            "a trace",
+            "simulate --trace",
+        ),
+        (
+            "   Account   User Raw Shares Norm Shares   Raw Usage\n--------- ---- ---------- -----------\n"
+                .into(),
+            "table of sshare",
+            "sshare",
+        ),
+    ] {
+        assert_eq!(detect_format(&text), None, "{text}");
+        let hint = known::describe_text(&text).expect(&text);
+        assert!(hint.contains(what) && hint.contains(remedy), "{text}: {hint}");
+    }
+    assert_eq!(known::describe_text("what is this\n"), None);
+}
+
+#[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
     for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);
