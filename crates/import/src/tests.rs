@@ -372,9 +372,17 @@ fn files_of_slurm_and_pbs_without_a_tree_are_named_with_a_remedy() {
 
 #[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
-    for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n"] {
+    for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n", "host$ 300\nann 1\nwarning_user 5\n"] {
         assert_eq!(tidy::erase_lines_around_output(text), text);
     }
+    let groups =
+        "host$ 60 root 10\nwarnings 61 root 20 a remark\nerror: 62 warnings 5\nsvc@site$ 63 warnings 7\n";
+    assert_eq!(tidy::erase_lines_around_output(groups), groups);
+    let builder = pbs::read_resource_group(groups, &[], None, &mut Vec::new()).expect("read");
+    let expected =
+        ["0 root 1 -", "1 host$ 10 -", "1 warnings 20 -", "2 error: 5 -", "2 svc@site$ 7 -", "1 unknown 0 -"];
+    assert_eq!(to_lines(builder), expected);
+    assert_eq!(tidy::erase_lines_around_output("Warning: 3 users skipped\nann: 1\n"), "\nann: 1\n");
     assert_eq!(tidy::erase_lines_around_output("sshare: error: no\nann: 1\n"), "\nann: 1\n");
 }
 

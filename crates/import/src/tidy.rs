@@ -51,13 +51,16 @@ pub(super) fn is_outside_of_output(line: &str) -> bool {
     if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {
         return false;
     }
-    let mut words = line.split_whitespace();
-    let (first, second) = (words.next().unwrap_or_default(), words.next());
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_number = |at: usize| words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
+    // A user can have the name of a program, or a name that ends like a prompt. In a list of usages, a number follows
+    // the name. In a resource_group file, these are an id, a group and shares.
+    let is_record = is_number(1) && (words.len() == 2 || is_number(3));
+    let first = words.first().copied().unwrap_or_default();
+    let is_message =
+        (words.len() > 1 && is_program_prefix(first)) || line.to_lowercase().starts_with("warning");
     ["```", "~~~", "#", "[SNIP", "===", "No filename given"].iter().any(|mark| line.starts_with(mark))
-        || is_prompt(line)
-        // In a list of usages, a number follows the name.
-        || (second.is_some_and(|word| word.parse::<f64>().is_err()) && is_program_prefix(first))
-        || line.to_lowercase().starts_with("warning")
+        || (!is_record && (is_message || is_prompt(line)))
         || ["Users requested:", "Accounts requested:"].contains(&line)
         || first == ":"
 }
