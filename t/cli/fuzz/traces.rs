@@ -105,15 +105,18 @@ fn visit_all_json_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnM
     }
 }
 
-/// Counts the lines that describe a whole job. A line with a status from 2 to 4 describes a part of a job.
+/// Counts the jobs. A line with a status from 2 to 4 describes a part of the job of the line before, if it has the same number.
 fn count_job_lines(input: &[u8]) -> usize {
     let text = String::from_utf8_lossy(input);
     let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
-    let is_part = |line: &&str| {
-        let status = line.split_ascii_whitespace().nth(10).and_then(|word| word.parse::<f64>().ok());
-        status.is_some_and(|status| (2.0..5.0).contains(&status))
-    };
-    text.split('\n').filter(is_job).filter(|line| !is_part(line)).count()
+    let (mut count, mut last) = (0, None);
+    for line in text.split('\n').filter(is_job) {
+        let field = |at| line.split_ascii_whitespace().nth(at).and_then(|word| word.parse::<f64>().ok());
+        let is_part = field(10).is_some_and(|status| (2.0..5.0).contains(&status));
+        count += usize::from(!is_part || field(0) != last);
+        last = field(0);
+    }
+    count
 }
 
 fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {

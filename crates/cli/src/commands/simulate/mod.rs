@@ -179,8 +179,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         before.push(format!("On average a job came every {between} and ran {run} on {cores:.1} cores."));
     }
     if skipped > 0 {
-        before
-            .push(format!("Left out: {} without a run time or a size in the trace.", count(skipped, "job")));
+        before.push(format!(
+            "Left out: {} without a run time, a size or a summary line in the trace.",
+            count(skipped, "job")
+        ));
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);

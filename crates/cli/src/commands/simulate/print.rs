@@ -40,7 +40,7 @@ pub(in crate::commands) struct SimulationJsonFields {
     pub(super) trace: PathBuf,
     /// The number of replayed jobs.
     pub(super) jobs: usize,
-    /// The number of jobs without a run time or a size.
+    /// The number of jobs without a run time, a size or a summary line.
     pub(super) skipped: usize,
     /// The nodes of the cluster.
     pub(super) nodes: u64,

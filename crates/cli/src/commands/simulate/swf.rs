@@ -20,6 +20,8 @@ const STATUS: usize = 10;
 const USER: usize = 11;
 const GROUP: usize = 12;
 const QUEUE: usize = 14;
+/// The status of a part of a job.
+const PARTS: std::ops::Range<f64> = 2.0..5.0;
 /// The user id of jobs with an unknown user.
 const UNKNOWN: u32 = 65_534;
 /// The greatest user id: `u32::MAX` is not a valid id.
@@ -47,7 +49,7 @@ pub(super) fn read_trace(
     size: Option<Size>,
     history: &mut History,
 ) -> Result<(), String> {
-    let (mut start, mut bytes) = (0.0, Vec::new());
+    let (mut start, mut bytes, mut summary) = (0.0, Vec::new(), None);
     for number in 1_u64.. {
         let at_line = |text: String| format!("line {number}: {text}");
         if read_line(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
@@ -65,9 +67,15 @@ pub(super) fn read_trace(
         }
         let Some(size) = size else { break };
         let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
-        let outcome =
-            parse_fields(&line).ok_or_else(no_job).and_then(|fields| add_job(&fields, start, size, history));
-        outcome.map_err(at_line)?;
+        let fields = parse_fields(&line).ok_or_else(no_job).map_err(at_line)?;
+        // A job in parts has a summary line, and the lines of its parts follow.
+        let job = fields.first().copied();
+        if fields.get(STATUS).is_some_and(|status| PARTS.contains(status)) {
+            history.skipped += usize::from(job != summary);
+        } else {
+            add_job(&fields, start, size, history).map_err(at_line)?;
+        }
+        summary = job;
     }
     Ok(())
 }
@@ -95,10 +103,6 @@ fn parse_fields(line: &str) -> Option<[f64; 18]> {
 /// Adds the job of a line. An error names the invalid number.
 fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
-    // Skips partial executions, because the job has a summary line too.
-    if matches!(field(STATUS) as i64, 2..=4) {
-        return Ok(());
-    }
     for (at, what, most) in
         [(SUBMIT, "the submit time", LATEST), (WAIT, "the wait", LATEST), (RUN, "the run time", LONGEST_RUN)]
     {
@@ -163,8 +167,16 @@ mod tests {
             "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
              3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
         );
+        // The first job is left out too, because it has a part (status 3) but no summary line.
         let history = history.unwrap();
-        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
+        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 3));
+        let line = |job: u32, run: u32, status: u32| {
+            format!("{job} 5 3 {run} 6 -1 -1 8 120 -1 {status} 7 3 -1 2 -1 -1 -1\n")
+        };
+        let with_summary = line(1, 60, 1) + &line(1, 40, 2) + &line(1, 20, 3);
+        let history = parse(&(with_summary + &line(2, 40, 2) + &line(2, 20, 3) + &line(3, 9, 4))).unwrap();
+        let runs: Vec<_> = history.trace.jobs().iter().map(|job| job.run).collect();
+        assert_eq!((runs, history.skipped), (vec![60.0], 2));
     }
 
     /// If a submit time were as large as 1e18 s, adding a second would not change the number, so the replay would never end.
