@@ -300,7 +300,7 @@ fn errors_name_their_cause() {
     let nothing = file("simulate_nothing", "; MaxProcs: 4\n");
     assert!(complaint(&nothing, "").ends_with("it has no jobs\n"));
     let text = file("simulate_text", "hello\n");
-    assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
+    assert!(complaint(&text, "--nodes 3").contains("line 1: \"hello\" is not a number: expected 18 numbers"));
     assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));
 }
 

@@ -27,6 +27,8 @@ const UNKNOWN: u32 = 65_534;
 /// The greatest user id: `u32::MAX` is not a valid id.
 const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 
+/// The most characters of a word that an error text shows.
+const MAX_SHOWN: usize = 40;
 /// The most bytes of a line, with its line break. 18 numbers take about a hundred bytes.
 const LONGEST_LINE: usize = 64 * 1024;
 
@@ -66,8 +68,7 @@ pub(super) fn read_trace(
             continue;
         }
         let Some(size) = size else { break };
-        let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
-        let fields = parse_fields(&line).ok_or_else(no_job).map_err(at_line)?;
+        let fields = parse_fields(&line).map_err(at_line)?;
         // A job in parts has a summary line, and the lines of its parts follow.
         let job = fields.first().copied();
         if fields.get(STATUS).is_some_and(|status| PARTS.contains(status)) {
@@ -91,13 +92,17 @@ fn read_header(key: &str, value: &str, start: &mut f64, history: &mut History) {
     }
 }
 
-fn parse_fields(line: &str) -> Option<[f64; 18]> {
-    let mut fields = [0.0; 18];
-    let mut words = line.split_ascii_whitespace();
-    for field in &mut fields {
-        *field = words.next()?.parse::<f64>().ok().filter(|number| number.is_finite())?;
-    }
-    words.next().is_none().then_some(fields)
+/// Parses the fields of a line. The error text names the first word that is not a number, or the number of words.
+fn parse_fields(line: &str) -> Result<[f64; 18], String> {
+    let expected = "expected 18 numbers, as the Standard Workload Format has them";
+    let parse = |word: &str| {
+        let number = word.parse().ok().filter(|number: &f64| number.is_finite());
+        let shown = || word.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();
+        number.ok_or_else(|| format!("\"{}\" is not a number: {expected}", shown()))
+    };
+    let fields = line.split_ascii_whitespace().map(parse).collect::<Result<Vec<f64>, String>>()?;
+    let many = fields.len();
+    fields.try_into().map_err(|_| format!("the number of fields is {many}: {expected}"))
 }
 
 /// Adds the job of a line. An error names the invalid number.
@@ -231,11 +236,20 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_a_trace_is_reported_with_its_line() {
-        for text in
-            ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
-        {
-            let parsed = parse(text).err().unwrap();
-            assert_eq!(parsed, "line 2: expected 18 numbers, as the Standard Workload Format has them");
+        let long = format!("1 {}\n", "x".repeat(500));
+        let cut = format!("\"{}\" is not a number", "x".repeat(40));
+        for (text, fault) in [
+            ("1 2 3\n", "the number of fields is 3"),
+            ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "the number of fields is 19"),
+            ("name,user\n", "\"name,user\" is not a number"),
+            ("12/21/2009 15:27:00;E;6.edge;user=u\n", "\"12/21/2009\" is not a number"),
+            ("1 2 nan\n", "\"nan\" is not a number"),
+            ("PK\u{3}\u{4}\n", "\"PK\\u{3}\\u{4}\" is not a number"),
+            (&long, &cut),
+        ] {
+            let parsed = parse(&format!("; x\n{text}")).err().unwrap();
+            let expected = "expected 18 numbers, as the Standard Workload Format has them";
+            assert_eq!(parsed, format!("line 2: {fault}: {expected}"));
         }
     }
 }
