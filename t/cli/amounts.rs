@@ -240,6 +240,9 @@ fn usage_prints_the_interval_with_the_time_zone() {
     let document = usage(&["--since", "3600", "--until", "7200", "--json"]).json();
     let times = ["since_time", "until_time"].map(|key| document[key].clone());
     assert_eq!(times, ["1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"]);
+    // The options read the times that the document has.
+    let [since, until] = times.map(|time| time.as_str().expect("a time").to_owned());
+    assert_eq!(usage(&["--since", &since, "--until", &until, "--json"]).json(), document);
     assert_eq!(usage(&["--json"]).json()["since"], serde_json::Value::Null);
 }
 

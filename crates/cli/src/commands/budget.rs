@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// The unit [default for deposit and refund: node-hours]
     #[arg(long, value_name = "UNIT", value_parser = ["node-hours", "core-hours", "gpu-hours"])]
     unit: Option<String>,
-    /// The start of the window: 2027-01-01, 2027-01-01T08:00, or seconds since the epoch [default: now with --until, else the current window]
+    /// The start of the window: 2027-01-01, 2027-01-01T08:00, 2027-01-01T08:00:00Z, or seconds since the epoch [default: now with --until, else the current window]
     #[arg(long, value_name = "TIME", requires = "until", conflicts_with = "job")]
     from: Option<String>,
     /// The end of the window, which the window does not include: a time, or the length of the window, like 52w or 365d

@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// The unit of the amount
     #[arg(long, value_enum, default_value = "node-hours")]
     unit: CreditUnit,
-    /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
+    /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, 2026-11-21T12:00:00Z, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// Also sync, which pushes, so that the change takes effect at once

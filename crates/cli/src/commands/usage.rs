@@ -8,7 +8,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::clock::now;
+use crate::clock::{now, parse_absolute_time};
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::running::{self, Running};
@@ -38,7 +38,7 @@ use fairshare_client::user_name;
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    /// The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
+    /// The beginning: 2026-11-21, 2026-11-21T13:00, 2026-11-21T12:00:00Z, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// The end, in the forms of --since
@@ -410,7 +410,7 @@ fn find_day(instant: f64, zone: &TimeZone) -> (String, f64) {
 
 /// Parses a time: seconds since the epoch, a date, or how long before `present`. Returns seconds since the epoch.
 pub(super) fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
-    if let Some(seconds) = text.parse().ok().filter(|seconds: &f64| seconds.is_finite()) {
+    if let Some(seconds) = parse_absolute_time(text) {
         return Ok(seconds);
     }
     if let Ok(ago) = parse_duration(text) {
@@ -436,6 +436,10 @@ mod tests {
         assert_eq!(typed("1w"), Ok(395_200.0));
         assert_eq!(typed("1970-01-02"), Ok(82_800.0));
         assert_eq!(typed("1970-01-02T01:00"), Ok(86_400.0));
+        // The time zone of the text takes precedence over that of the system. JSON documents have times in UTC.
+        for text in ["1970-01-02T00:00:00Z", "1970-01-02T05:00+05:00", "1970-01-02T00:00[UTC]"] {
+            assert_eq!(typed(text), Ok(86_400.0), "{text}");
+        }
         for text in ["soon", "nan", "inf"] {
             assert!(typed(text).is_err(), "{text}");
         }
