@@ -4,6 +4,7 @@
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, mark_stored};
 use crate::site::database::DatabaseArg;
+use crate::ui::figures::parse_amount;
 use crate::ui::messages::say;
 use crate::ui::printable::count;
 use fairshare_accounting::pipeline::scrub::{RecordRemovalResult, scrub};
@@ -18,7 +19,7 @@ const WEEK: f64 = 604_800.0;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Remove records older than this many weeks
-    #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = parse_weeks)]
+    #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = parse_amount)]
     weeks: f64,
     #[command(flatten)]
     database: DatabaseArg,
@@ -28,11 +29,6 @@ pub(crate) struct Args {
     /// Remove nothing; show what would be removed
     #[arg(long, short_alias = 'n')]
     dry_run: bool,
-}
-
-fn parse_weeks(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "expected a number of weeks".to_owned())?;
-    if !(0.0..=1e6).contains(&number) { Err("expected a number of weeks".to_owned()) } else { Ok(number) }
 }
 
 pub(super) fn run(args: &Args) -> Outcome {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The rules that hold for the options of all commands.
 
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use clap::error::ErrorKind;
 use clap::{Arg, Command};
 
 use crate::help::{FOR_ADMINISTRATORS, GROUPS};
@@ -66,6 +68,30 @@ fn a_short_option_stands_for_the_same_long_option_in_all_commands() {
     }
     let several: Vec<_> = of_letter.iter().filter(|(_, options)| options.len() > 1).collect();
     assert!(of_letter.len() > 10 && several.is_empty(), "{several:?}");
+}
+
+#[test]
+fn a_numeric_argument_is_a_finite_number_of_at_least_0() {
+    let mut count = 0;
+    for command in list_commands() {
+        for argument in command.get_arguments() {
+            if argument.get_value_parser().type_id() != TypeId::of::<f64>() {
+                continue;
+            }
+            count += 1;
+            for value in ["nan", "inf", "-inf", "-1", "1e300"] {
+                let word = argument.get_long().map_or(value.to_owned(), |long| format!("--{long}={value}"));
+                let parsed = definition().try_get_matches_from(["x", command.get_name(), "--", &word]);
+                let parsed = match argument.get_long() {
+                    Some(_) => definition().try_get_matches_from(["x", command.get_name(), &word]),
+                    None => parsed,
+                };
+                let kind = parsed.map(drop).map_err(|error| error.kind());
+                assert_eq!(kind, Err(ErrorKind::ValueValidation), "{} {word}", command.get_name());
+            }
+        }
+    }
+    assert!(count > 5, "{count}");
 }
 
 /// Options of other systems that commands accept: `show -a -A -U`, `--accounts` and `--Users` are sshare's, `--noheader` is Slurm's.

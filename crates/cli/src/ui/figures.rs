@@ -239,6 +239,12 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Parses a number from 0 to a million.
+pub(crate) fn parse_amount(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=1e6).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1000000".to_owned())
+}
+
 /// Returns the current time in seconds since the epoch.
 pub(crate) fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     instance: InstanceArg,
     /// Report data and usage older than this many hours
-    #[arg(long, value_name = "HOURS", default_value_t = 2.0)]
+    #[arg(long, value_name = "HOURS", default_value_t = 2.0, value_parser = figures::parse_amount)]
     stale: f64,
     /// Print a JSON document
     #[arg(long)]
