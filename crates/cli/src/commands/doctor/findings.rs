@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The checks of `doctor`: problems of the database and of the instance, one finding for each kind of problem.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -347,6 +347,15 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
         Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
     };
     all.into_iter().map(make_finding).collect()
+}
+
+/// Adds the weights that the plugin uses for factors without a weight in the database: those of Flux's configuration, and default weights.
+pub(super) fn add_weights_in_force(data: &mut PolicyData, in_force: &BTreeMap<String, i64>) {
+    for (factor, weight) in in_force {
+        if !data.priority_factors.iter().any(|record| record.factor == *factor) {
+            data.priority_factors.push(FactorRecord { factor: factor.clone(), weight: *weight });
+        }
+    }
 }
 
 /// Returns each factor with the lowest and the highest term that it can add to a priority.

@@ -17,7 +17,7 @@ use crate::ui::messages::{address, say};
 use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
-use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
+use findings::{DatabaseFacts, Finding, Weight, add_weights_in_force, check_database, check_instance};
 use instance::{Instance, check_commands, make_unreadable_database_finding};
 
 /// The remedies if Flux does not answer, and if the caller is not the instance owner.
@@ -60,12 +60,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     let now = figures::now();
     let stale = args.stale * 3600.0;
     let (mut findings, mut configuration) = (Vec::new(), None);
-    let facts = read_database(args, now, &mut findings);
-    findings.extend(facts.iter().flat_map(|facts| check_database(facts, now, stale)));
-    let data = facts.as_ref().map(|facts| &facts.data);
+    let mut facts = read_database(args, now, &mut findings);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    match Instance::ask(args.instance.uri.as_deref(), &push, data) {
+    let asked = Instance::ask(args.instance.uri.as_deref(), &push, facts.as_ref().map(|facts| &facts.data));
+    let loaded = asked.as_ref().ok().and_then(|instance| instance.loaded.as_ref());
+    if let (Some(facts), Some(loaded)) = (&mut facts, loaded) {
+        add_weights_in_force(&mut facts.data, &loaded.state.factors);
+    }
+    findings.extend(facts.iter().flat_map(|facts| check_database(facts, now, stale)));
+    let data = facts.as_ref().map(|facts| &facts.data);
+    match asked {
         Ok(instance) => {
             findings.extend(check_instance(&instance, data, now, stale));
             configuration = instance.configuration;

@@ -105,6 +105,25 @@ fn doctor_reports_each_database_problem_by_a_separate_finding_code() {
     assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), ["no-weights"]);
 }
 
+/// Flux's configuration can weigh the factors age and size, which the database usually lacks.
+#[test]
+fn doctor_compares_the_weights_of_the_database_with_those_of_the_configuration() {
+    for (fairshare, age, expected) in [
+        (100_000, 0, &[][..]),
+        (100_000, 1000, &[]),
+        (0, 1000, &["fairshare-does-not-count"]),
+        (100_000, 200_000_000, &["fairshare-does-not-count", "weights-too-small"]),
+        (100_000, 5_000_000_000_i64, &["fairshare-does-not-count", "weights-too-small", "priorities-clamp"]),
+    ] {
+        let mut facts = make_checked_database_data(healthy_site());
+        facts.data.priority_factors[0].weight = fairshare;
+        // The plugin may still use an earlier weight of the database.
+        let in_force = [("age", age), ("fairshare", 7)].map(|(name, weight)| (name.to_owned(), weight));
+        add_weights_in_force(&mut facts.data, &in_force.into());
+        assert_eq!(finding_codes(&check_database(&facts, NOW, STALE)), expected, "{fairshare} {age}");
+    }
+}
+
 /// flux-accounting keeps deleted users and banks as inactive records, which may name queues and projects that are deleted too.
 #[test]
 fn doctor_reports_no_problem_of_deleted_users_and_banks() {
