@@ -90,6 +90,22 @@ fn deposit_show_and_doctor_warn_of_a_budget_with_nothing_left() {
 }
 
 #[test]
+fn doctor_wraps_all_lines_but_its_remedies() {
+    let site = make_site_with_jobs("wrapped");
+    deposit(&site, "5", &[]);
+    deposit(&site, "-5", &[]);
+    let mut command = Command::new(super::PROGRAM);
+    let words = ["doctor", "-p", site.path(), "--uri", "local:///nonexistent"];
+    let text = run_with_input(command.args(words).env("COLUMNS", "40"), "").out;
+    let (remedies, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("   -> "));
+    assert!(remedies.iter().any(|line| line.ends_with("--unit UNIT --reason TEXT --push")), "{text}");
+    // A line break can't be within a path or a name.
+    let is_narrow = |line: &&&str| line.chars().count() <= 40 || !line.trim().contains(' ');
+    assert_eq!(lines.iter().filter(is_narrow).count(), lines.len(), "{text}");
+    assert!(lines.len() > 2 * remedies.len(), "{text}");
+}
+
+#[test]
 fn a_usage_credit_without_effect_is_stored_with_a_warning() {
     let site = make_site_with_jobs("no_usage");
     let now = (super::pipeline::END + 900.0).to_string();

@@ -4,6 +4,7 @@
 mod findings;
 mod instance;
 
+use std::io::{Write, stdout};
 use std::path::Path;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::site::database::{DatabaseArg, Found};
 use crate::ui::figures;
 use crate::ui::messages::{address, say};
 use crate::ui::printable::{printable, printable_json};
+use crate::ui::screen::ScreenArgs;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, add_weights_in_force, check_database, check_instance};
@@ -174,18 +176,22 @@ fn add_database_path(remedy: &str, found: &Found) -> String {
 }
 
 fn print(findings: &[Finding]) -> Result<()> {
+    let (screen, mut out) = (ScreenArgs::default().screen(), stdout().lock());
     for finding in findings {
         let mark = match finding.weight {
             Weight::Action => "!!",
             Weight::Notice => "--",
         };
-        say(format_args!("{mark} {}: {}", finding.code, printable(&finding.text)))?;
+        let text = format!("{mark} {}: {}", finding.code, printable(&finding.text));
+        screen.wrapped(&text, "", "   ", &mut out)?;
         if finding.count > 0 {
             let more = finding.count - finding.whom.len();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            say(format_args!("   {}{more}", printable(&finding.whom.join(", "))))?;
+            let whom = format!("{}{more}", printable(&finding.whom.join(", ")));
+            screen.wrapped(&whom, "   ", "   ", &mut out)?;
         }
-        say(format_args!("   -> {}", finding.remedy))?;
+        // A shell could not run a command that is wrapped.
+        writeln!(out, "   -> {}", printable(&finding.remedy))?;
     }
     Ok(())
 }
