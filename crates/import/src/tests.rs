@@ -372,7 +372,13 @@ fn files_of_slurm_and_pbs_without_a_tree_are_named_with_a_remedy() {
 
 #[test]
 fn a_user_with_the_name_of_a_program_stays_in_a_list_of_usages() {
-    for text in ["slurm: 300\nann: 1\n", "ann: 1\ninfo: 2.5e3\n", "host$ 300\nann 1\nwarning_user 5\n"] {
+    for text in [
+        "slurm: 300\nann: 1\n",
+        "ann: 1\ninfo: 2.5e3\n",
+        "host$ 300\nann 1\nwarning_user 5\n",
+        "warning: 7\nann: 1\n",
+        "ann 1\nwarnings=5\n",
+    ] {
         assert_eq!(tidy::erase_lines_around_output(text), text);
     }
     let groups =

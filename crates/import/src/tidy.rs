@@ -57,8 +57,7 @@ pub(super) fn is_outside_of_output(line: &str) -> bool {
     // the name. In a resource_group file, these are an id, a group and shares.
     let is_record = is_number(1) && (words.len() == 2 || is_number(3));
     let first = words.first().copied().unwrap_or_default();
-    let is_message =
-        (words.len() > 1 && is_program_prefix(first)) || line.to_lowercase().starts_with("warning");
+    let is_message = words.len() > 1 && is_program_prefix(first);
     ["```", "~~~", "#", "[SNIP", "===", "No filename given"].iter().any(|mark| line.starts_with(mark))
         || (!is_record && (is_message || is_prompt(line)))
         || ["Users requested:", "Accounts requested:"].contains(&line)
@@ -83,8 +82,8 @@ fn is_program_prefix(word: &str) -> bool {
     let Some(name) = word.strip_suffix(':') else { return false };
     let name = name.to_lowercase();
     let known = [
-        "sshare", "sacctmgr", "sreport", "pbsfs", "error", "info", "note", "bash", "sh", "ssh", "sudo",
-        "perl",
+        "sshare", "sacctmgr", "sreport", "pbsfs", "error", "info", "note", "warning", "bash", "sh", "ssh",
+        "sudo", "perl",
     ];
     known.contains(&name.as_str()) || name.starts_with("slurm")
 }
