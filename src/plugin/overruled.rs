@@ -14,7 +14,9 @@ const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 
 /// The job that shows that another priority plugin decides priorities; empty if no such job is known.
 #[derive(Default)]
-pub(super) struct OtherPlugins(pub Cell<Option<Overruled>>);
+pub(super) struct OtherPlugins {
+    pub overruled: Cell<Option<Overruled>>,
+}
 
 impl OtherPlugins {
     /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log if another
@@ -31,17 +33,15 @@ impl OtherPlugins {
         if in_flux < 0 || SPECIAL.contains(&in_flux) || SPECIAL.contains(&i64::from(posted)) {
             return None;
         }
-        let known = self.0.get();
+        let known = self.overruled.get();
         if in_flux == i64::from(posted) {
-            if !is_answer || known.is_none() {
-                return None;
-            }
-            self.0.set(None);
-            return Some((LogLevel::Info, "Flux takes the priorities of mf_priority again".to_owned()));
+            let ended = if is_answer { self.overruled.take() } else { None };
+            return ended
+                .map(|_| (LogLevel::Info, "Flux takes the priorities of mf_priority again".to_owned()));
         }
         let since = known.map_or(now, |known| known.since);
         let overruled = Overruled { job, posted, in_flux, since };
-        self.0.set(Some(overruled));
+        self.overruled.set(Some(overruled));
         if known.is_some() {
             return None;
         }
