@@ -523,7 +523,10 @@ pub(super) fn check_instance(
             .create_finding_if(age.is_some_and(|age| age < -CLOCK)),
             refusal.map(|refusal| {
                 let text = format!("the plugin would refuse a push: {refusal}");
-                Finding::action("push-refused", text, "correct the record, then: flux fairshare push")
+                let is_same = !is_ours || version == env!("CARGO_PKG_VERSION");
+                let reload = Some(format!("{} && {push}", load())).filter(|_| !is_same);
+                let correct = || "correct the record, then: flux fairshare push".to_owned();
+                Finding::action("push-refused", text, reload.unwrap_or_else(correct))
             }),
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
                 .with_names(missing),

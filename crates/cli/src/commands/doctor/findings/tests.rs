@@ -269,6 +269,13 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     assert_eq!(list_codes(&two), ["two-priority-plugins"]);
     assert_eq!(check_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
     assert_eq!(list_codes(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
+    let old = Instance {
+        push: Some(Err("no".to_owned())),
+        ..make_instance(|state| state["version"] = json!("0.0.1"))
+    };
+    let found = check_instance(&old, None, NOW, STALE);
+    let refused = found.iter().find(|finding| finding.code == "push-refused").unwrap();
+    assert!(refused.remedy.starts_with("flux jobtap load -r mf_priority.so "), "{}", refused.remedy);
     assert_eq!(list_codes(&instance(|it| it.push = Some(Ok("1 bank changed".to_owned())))), ["not-pushed"]);
     assert_eq!(list_codes(&instance(|it| it.queues = ["batch".to_owned()].into())), Vec::<&str>::new());
     assert_eq!(
