@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names of banks and users in a tree, and the messages about names that are not in the tree.
 
+use super::mending::quote_command;
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
@@ -10,7 +11,8 @@ use fairshare::{NodeId, NodeKind, Tree};
 pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
-        return format!("{text}: {name} is a bank; use \"flux fairshare show --bank {name}\"");
+        let show = quote_command("fairshare", &["show", &format!("--bank={name}")]);
+        return format!("{text}: {name} is a bank; use {show}");
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
     let parts: Vec<&str> = list_partitions(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
@@ -31,7 +33,10 @@ pub(crate) fn list_partitions(tree: &Tree, user: &str) -> Vec<NodeId> {
 pub(crate) fn describe_unknown_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.list_leaves_of_user(name).next() {
-        Some(_) => format!("{text}: {name} is a user; use \"flux fairshare show --user {name}\""),
+        Some(_) => {
+            let show = quote_command("fairshare", &["show", &format!("--user={name}")]);
+            format!("{text}: {name} is a user; use {show}")
+        }
         None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }
 }
