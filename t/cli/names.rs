@@ -87,3 +87,27 @@ fn names_that_contain_sql_are_treated_as_text() {
     let ran = fairshare(["show", "--user", BANK, "-p", site.path()]);
     assert!(ran.err.contains("flux fairshare show '--bank=B'\\''); DELETE FROM"), "{ran:?}");
 }
+
+#[test]
+fn a_command_in_a_message_has_names_that_a_shell_does_not_change() {
+    let banks = [("root", "", 1), ("-x", "root", 1), ("b$(id)", "root", 1)];
+    let site = Site::new("shell_names", &banks, &[("ann", "b$(id)", 1, 0.0)]);
+    for (sql, command) in [
+        (
+            "UPDATE association_table SET active = 'yes'",
+            r"VALUE WHERE username = '\''ann'\'' AND bank = '\''b$(id)'\'''` corrects it",
+        ),
+        (
+            "UPDATE association_table SET active = 1; UPDATE bank_table SET shares = 'x' WHERE bank = '-x'",
+            "\"flux account edit-bank --shares=VALUE -- '-x'\"",
+        ),
+        (
+            "UPDATE bank_table SET shares = 1, parent_bank = 'Z' WHERE bank = '-x'",
+            "\"flux account edit-bank --parent-bank=PARENT -- -x\"",
+        ),
+    ] {
+        site.sql(sql);
+        let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
+        assert!(ran.status == 2 && ran.err.contains(command), "{ran:?}");
+    }
+}

@@ -47,6 +47,8 @@ impl<'a> QueryRow<'a, '_> {
             let at = self.columns.iter().position(|name| *name == key)?;
             self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
         };
+        // Without the mark `--`, a name with a leading dash would be an option.
+        let quote_name = |key: &str| Some(quote_cell(key)?.replacen("'-", "-- '-", 1));
         let option = column.replace('_', "-");
         if let ("config_table", "value") = (self.table, column) {
             let at = self.columns.iter().position(|name| *name == "key")?;
@@ -66,15 +68,15 @@ impl<'a> QueryRow<'a, '_> {
                 format!(
                     "edit-user --bank={} --{option}=VALUE {}",
                     quote_cell("bank")?,
-                    quote_cell("username").unwrap_or_else(|| "USERNAME".to_owned())
+                    quote_name("username").unwrap_or_else(|| "USERNAME".to_owned())
                 )
             }
             ("bank_table", "shares" | "priority") => {
-                format!("edit-bank --{option}=VALUE {}", quote_cell("bank")?)
+                format!("edit-bank --{option}=VALUE {}", quote_name("bank")?)
             }
-            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", quote_cell("bank")?),
+            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", quote_name("bank")?),
             ("queue_table", column) if column != "queue" => {
-                format!("edit-queue --{option}=VALUE {}", quote_cell("queue")?)
+                format!("edit-queue --{option}=VALUE {}", quote_name("queue")?)
             }
             ("priority_factor_weight_table", "weight") => {
                 format!("edit-factor --factor={} --weight=VALUE", quote_cell("factor")?)
@@ -101,7 +103,12 @@ impl<'a> QueryRow<'a, '_> {
                 format!("UPDATE {} SET {column} = VALUE WHERE {}", self.table, rows.join(" AND "))
             }
         };
-        Some(format!("`sqlite3 DATABASE \"{statement}\"` corrects it"))
+        // A shell expands these characters in double quotes.
+        let statement = match statement.contains(['$', '`', '"', '\\', '!']) {
+            true => quote_for_shell(&statement),
+            false => format!("\"{statement}\""),
+        };
+        Some(format!("`sqlite3 DATABASE {statement}` corrects it"))
     }
 
     /// Reads a cell as a field of a record.

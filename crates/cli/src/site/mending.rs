@@ -80,25 +80,28 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
             sqlite3_command(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
         ),
         TreeError::SeveralRoots(_, other) => {
-            format!("{} gives it a parent bank", flux_command(&["edit-bank", "--parent-bank=PARENT", other]))
+            format!(
+                "{} gives it a parent bank",
+                flux_command(&["edit-bank", "--parent-bank=PARENT"], &[other])
+            )
         }
         TreeError::MissingParent { bank, parent } => format!(
             "{} gives it another parent bank, {} creates the missing bank",
-            flux_command(&["edit-bank", "--parent-bank=PARENT", bank]),
-            flux_command(&["add-bank", "--parent-bank=root", parent, "SHARES"])
+            flux_command(&["edit-bank", "--parent-bank=PARENT"], &[bank]),
+            flux_command(&["add-bank", "--parent-bank=root"], &[parent, "SHARES"])
         ),
         TreeError::Cycle(bank) => {
-            format!("{} breaks the cycle", flux_command(&["edit-bank", "--parent-bank=root", bank]))
+            format!("{} breaks the cycle", flux_command(&["edit-bank", "--parent-bank=root"], &[bank]))
         }
         TreeError::MissingBank { user, bank } => format!(
             "{} creates the bank, {} removes the user from it",
-            flux_command(&["add-bank", "--parent-bank=root", bank, "SHARES"]),
-            flux_command(&["delete-user", "--force", user, bank])
+            flux_command(&["add-bank", "--parent-bank=root"], &[bank, "SHARES"]),
+            flux_command(&["delete-user", "--force"], &[user, bank])
         ),
         TreeError::DuplicateAssociation { user, bank } => {
             format!(
                 "{} removes the user from the bank",
-                flux_command(&["delete-user", "--force", user, bank])
+                flux_command(&["delete-user", "--force"], &[user, bank])
             )
         }
         TreeError::BadUsage { .. } => {
@@ -107,7 +110,7 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
         TreeError::DuplicateBank(bank) => format!(
             "{} removes a row of the bank, and {} shows the rows",
             sqlite3_command(source, "DELETE FROM bank_table WHERE bank_id = ID"),
-            flux_command(&["view-bank", bank])
+            flux_command(&["view-bank"], &[bank])
         ),
         TreeError::TooLarge => {
             return failure(format!("{}: {error}", source.display()));
@@ -134,15 +137,15 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
 pub(crate) fn format_command(database: &DatabaseArg, name: &str) -> String {
     let path = database.is_given().then(|| database.path().display().to_string());
     let words: Vec<&str> = [name].into_iter().chain(path.iter().flat_map(|path| ["-p", path])).collect();
-    quote_command("fairshare", &words).trim_matches('"').to_owned()
+    quote_command("fairshare", &words, &[]).trim_matches('"').to_owned()
 }
 
 /// Returns the command that removes all limits of a user or bank, over all queues or in `queue`.
 pub(crate) fn unset_limit_command(scope: &str, name: &str, queue: &str) -> String {
     let in_queue = format!("--queue={queue}");
-    let mut words = vec!["limit", "unset", scope, name];
+    let mut words = vec!["limit", "unset"];
     words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
-    quote_command("fairshare", &words).trim_matches('"').to_owned()
+    quote_command("fairshare", &words, &[scope, name]).trim_matches('"').to_owned()
 }
 
 /// Returns the command that runs an SQL statement on the database, in quotes.
@@ -151,13 +154,16 @@ fn sqlite3_command(database: &Path, statement: &str) -> String {
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
-/// Returns the `flux account` command with these words, in quotes.
-fn flux_command(words: &[&str]) -> String {
-    quote_command("account", words)
+/// Returns the `flux account` command with these words and names, in quotes.
+fn flux_command(words: &[&str], names: &[&str]) -> String {
+    quote_command("account", words, names)
 }
 
-/// Returns the command `flux SUBCOMMAND WORDS`, in quotes. Words with spaces or special characters are quoted for the shell.
-pub(crate) fn quote_command(subcommand: &str, words: &[&str]) -> String {
+/// Returns the command `flux SUBCOMMAND WORDS NAMES`, in quotes. Words with spaces or special characters are quoted for the shell.
+pub(crate) fn quote_command(subcommand: &str, words: &[&str], names: &[&str]) -> String {
     let quoted = |word: &&str| quote_for_shell(&printable(word));
-    format!("\"flux {subcommand} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+    // Without this mark, a name with a leading dash would be an option.
+    let mark = names.iter().any(|name| name.starts_with('-')).then_some(&"--");
+    let words: Vec<String> = words.iter().chain(mark).chain(names).map(quoted).collect();
+    format!("\"flux {subcommand} {}\"", words.join(" "))
 }

@@ -11,7 +11,7 @@ use fairshare::{NodeId, NodeKind, Tree};
 pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
-        let show = quote_command("fairshare", &["show", &format!("--bank={name}")]);
+        let show = quote_command("fairshare", &["show", &format!("--bank={name}")], &[]);
         return format!("{text}: {name} is a bank; use {show}");
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
@@ -34,7 +34,7 @@ pub(crate) fn describe_unknown_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.list_leaves_of_user(name).next() {
         Some(_) => {
-            let show = quote_command("fairshare", &["show", &format!("--user={name}")]);
+            let show = quote_command("fairshare", &["show", &format!("--user={name}")], &[]);
             format!("{text}: {name} is a user; use {show}")
         }
         None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),

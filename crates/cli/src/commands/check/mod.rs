@@ -198,7 +198,7 @@ impl Question<'_> {
         let text = match (suggestion.rejections.as_slice(), self.submit.words_with(&suggestion.options)) {
             ([], Some(words)) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                format!("Accepted with: {}.", quote_command("submit", &words))
+                format!("Accepted with: {}.", quote_command("submit", &words, &[]))
             }
             ([], None) => format!("Accepted with {options} in the options of flux submit."),
             (left, _) => format!("Still rejected with {options}: {}.", teller.words.named(&left.join("; "))),
@@ -211,7 +211,7 @@ impl Question<'_> {
         let words = self.command.iter().copied().chain(["-q", first]);
         let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
         let names = usable.join(", ");
-        format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words))
+        format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words, &[]))
     }
 }
 

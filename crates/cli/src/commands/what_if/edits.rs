@@ -194,8 +194,8 @@ impl Edits<'_> {
             let (shares, bank) = (format!("--shares={count}"), format!("--bank={}", bank_of(tree, node)));
             let is_bank = tree.kind(node) == NodeKind::Bank;
             let words = if is_bank { vec!["edit-bank"] } else { vec!["edit-user", &bank] };
-            let words = [words, vec![&shares, tree.name(node)]].concat();
-            Some(quote_command("account", &words).trim_matches('"').to_owned())
+            let words = [words, vec![&shares]].concat();
+            Some(quote_command("account", &words, &[tree.name(node)]).trim_matches('"').to_owned())
         };
         self.shares.iter().filter_map(command).collect()
     }

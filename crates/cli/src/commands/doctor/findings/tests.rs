@@ -313,8 +313,12 @@ fn doctor_names_the_command_that_removes_a_limit_on_a_missing_bank() {
         (json!({"scope": "bank", "name": "*", "queue": "batch", "run-jobs": 3}), None),
         (json!({"scope": "bank", "name": "Z", "run-jobs": 3}), Some("flux fairshare limit unset bank Z")),
         (
+            json!({"scope": "bank", "name": "-x", "run-jobs": 3}),
+            Some("flux fairshare limit unset -- bank -x"),
+        ),
+        (
             json!({"scope": "bank", "name": "A", "queue": "q", "run-jobs": 3}),
-            Some("flux fairshare limit unset bank A --queue=q"),
+            Some("flux fairshare limit unset --queue=q bank A"),
         ),
         (
             json!({"scope": "association", "name": "1/Z", "run-gpus": 3}),
