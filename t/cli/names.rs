@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names that look like SQL must have no effect as SQL, in the database and in arguments.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
 use super::fairshare;
 use super::site::{Site, read_rows};
 
@@ -110,4 +114,15 @@ fn a_command_in_a_message_has_names_that_a_shell_does_not_change() {
         let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
         assert!(ran.status == 2 && ran.err.contains(command), "{ran:?}");
     }
+}
+
+#[test]
+fn doctor_prints_json_about_a_database_whose_path_is_not_utf_8() {
+    let site = Site::small("not_utf_8");
+    let path = site.directory().join(OsStr::from_bytes(b"b\xff.db"));
+    fs::copy(&site.path, &path).expect("copied");
+    let words = ["doctor", "--json", "--uri", "local:///nonexistent", "-p"].map(OsStr::new);
+    let document = fairshare([&words[..], &[path.as_os_str()]].concat()).out;
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    assert!(document["database"].as_str().is_some_and(|path| path.ends_with("b\u{fffd}.db")), "{document}");
 }

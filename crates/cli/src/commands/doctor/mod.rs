@@ -4,8 +4,8 @@
 mod findings;
 mod instance;
 
+use std::borrow::Cow;
 use std::io::{Write, stdout};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct DoctorDocument<'a> {
-    database: &'a Path,
+    database: Cow<'a, str>,
     findings: &'a [Finding],
 }
 
@@ -93,7 +93,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
     if args.json {
-        let document = DoctorDocument { database: args.database.path(), findings: &findings };
+        let document =
+            DoctorDocument { database: args.database.path().to_string_lossy(), findings: &findings };
         say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
     } else {
         if findings.is_empty() {
