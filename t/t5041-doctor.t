@@ -235,6 +235,9 @@ test_expect_success 'doctor finds a record that the plugin would refuse' '
 	test_might_fail flux fairshare doctor -p $DB --json >doctor.json && cat doctor.json && code=$(jq -r "[.findings[] | select(.remedy | test(\"default-bank\"))][0].code" doctor.json) &&
 	check_remedy $code "s/VALUE/A/" && restore_database && check_findings 0
 '
+test_expect_success 'doctor reports a refusal of the database once, with its remedy' '
+	run_sql "UPDATE bank_table SET parent_bank = \"A\" WHERE bank = \"root\"" && check_findings 1 refused && restore_database && check_findings 0
+'
 test_expect_success 'doctor finds a plugin of another version' '
 	mkdir -p other && LC_ALL=C sed "s/0\.1\.0/0.0.9/g" "$PLUGIN" >other/mf_priority.so && flux jobtap load -r mf_priority.so "$PWD/other/mf_priority.so" && flux fairshare push -p $DB &&
 	check_findings 0 other-version && grep "the plugin is version 0.0.9" doctor.json && check_remedy other-version "" && flux fairshare push -p $DB && check_findings 0

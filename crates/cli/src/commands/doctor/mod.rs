@@ -87,6 +87,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             findings.push(find(code, format!("{text}: {fault}"), remedy));
         }
     }
+    // The check of the database reports the same fault with its remedy.
+    let is_refused = findings.iter().any(|finding| finding.code == "refused");
+    findings.retain(|finding| !is_refused || finding.code != "push-refused");
     for finding in &mut findings {
         finding.remedy = address(&add_database_path(&finding.remedy, args.database.found())).into_owned();
     }
@@ -104,12 +107,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             let file = configuration.map_or("Flux has no configuration file".to_owned(), |path| {
                 format!("with Flux's configuration {}", path.display())
             });
-            let database = args.database.path().display().to_string();
-            say(format_args!(
-                "nothing is wrong with {}{sync}, with the plugin, and {}",
-                printable(&database),
-                printable(&file)
-            ))?;
+            let database = args.database.path().display();
+            say(printable(&format!("nothing is wrong with {database}{sync}, with the plugin, and {file}")))?;
         }
         print(&findings)?;
     }
@@ -160,17 +159,8 @@ fn add_database_path(remedy: &str, found: &Found) -> String {
     }
     let update = |options: &str| format!("\"flux account-update-db{options}\"");
     let remedy = remedy.replace(&update(""), &update(&format!(" -p {path}")));
-    let commands = [
-        "push",
-        "sync",
-        "update",
-        "recount --write",
-        "policy",
-        "limit unset",
-        "budget deposit",
-        "budget remove",
-    ];
-    commands.into_iter().fold(remedy, |remedy, command| {
+    let commands = "push, sync, update, recount --write, policy, limit unset, budget deposit, budget remove";
+    commands.split(", ").fold(remedy, |remedy, command| {
         let command = format!("flux fairshare {command}");
         remedy.replace(&command, &format!("{command} -p {path}"))
     })
