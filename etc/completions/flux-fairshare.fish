@@ -190,7 +190,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l unit -d 'The unit [default for deposit and refund: node-hours]' -r -f -a "node-hours\t''
 core-hours\t''
 gpu-hours\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l from -d 'The start of the window: 2027-01-01, 2027-01-01T08:00, or seconds since the epoch [default: now with --until, else the current window]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l from -d 'The start of the window: 2027-01-01, 2027-01-01T08:00, 2027-01-01T08:00:00Z, or seconds since the epoch [default: now with --until, else the current window]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l until -d 'The end of the window, which the window does not include: a time, or the length of the window, like 52w or 365d' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s r -l reason -d 'The reason, for the log' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l job -d 'For refund: the ended job that spent the amount' -r -f
@@ -212,7 +212,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l
 core-hours\t'Core hours, times the weight of a core'
 gpu-hours\t'GPU hours, times the weight of a GPU'
 usage\t'Usage in the unit of the database: weighted seconds'"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l from -d 'The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l from -d 'The time of the added usage: 2026-11-21, 2026-11-21T13:00, 2026-11-21T12:00:00Z, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l now -d 'The current time, in seconds since the epoch' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l wait -d 'How long to wait for a locked database' -r -f
@@ -277,7 +277,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l since -d 'The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l since -d 'The beginning: 2026-11-21, 2026-11-21T13:00, 2026-11-21T12:00:00Z, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l until -d 'The end, in the forms of --since' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l by -d 'Group usage by this' -r -f -a "association\t''
 user\t''
