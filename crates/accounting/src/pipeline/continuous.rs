@@ -36,7 +36,8 @@ pub(super) fn count_bins(
     for job in jobs {
         if let Some(value) = values.get_mut(job.age as usize) {
             let period_start = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
-            let used = job.continuous * growth_factor(run, job.ended - period_start);
+            // If the clock was set back, the end of the job may be in the future.
+            let used = job.continuous * growth_factor(run, job.ended.min(run.now) - period_start);
             // `job.continuous` is negative if the job's usage moves from this bin to another bin. A bin must not
             // become negative.
             *value =

@@ -136,6 +136,20 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     assert!(before[0] < 10.0, "{before:?}");
 }
 
+/// The clock was ahead while the jobs ran, by 2.5 half-lives and by a century.
+#[test]
+fn a_job_with_an_end_in_the_future_adds_no_more_usage_than_if_it_ended_now() {
+    let site = make_site("future");
+    let now = BEGIN + 500.0;
+    site.add_job(1, 1, "A", now + 2.5 * H, 64.0);
+    site.add_job(2, 2, "A", now + 3e9, 64.0);
+    site.add_job(3, 3, "B", now, 64.0);
+    site.run(now).expect("a run");
+    assert_close(&pushed_usages(&site, now), &[compute_expected_usage(now, 64.0, now); 3], "at once");
+    site.run(now + H).expect("a run");
+    assert_close(&pushed_usages(&site, now + H), &[compute_expected_usage(now, 64.0, now + H); 3], "later");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
