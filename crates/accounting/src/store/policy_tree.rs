@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
 use super::{Marks, Pace, Snapshot, StoreResult};
@@ -89,13 +90,21 @@ impl Snapshot<'_> {
         let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
             return Ok(None);
         };
-        let mut newer = 0;
+        let mut is_foreign = false;
         if self.table(NAME)?.is_some_and(|table| table.has_column("last_job_timestamp")) {
-            let sql = "SELECT count(*) FROM job_usage_factor_table \
-                       WHERE CAST(last_job_timestamp AS real) > ?1 AND CAST(last_job_timestamp AS real) <= ?2";
-            newer = self.run_sql(|| self.transaction.query_row(sql, [marks.ran, now], |row| row.get(0)))?;
+            let sql = "SELECT username, bank, CAST(last_job_timestamp AS real) AS newest FROM job_usage_factor_table \
+                       WHERE newest > ?1 AND newest <= ?2";
+            // If the clock was set back a little, the last sync itself has counted a job that ended later.
+            let is_other = |row: &Row<'_>| {
+                let key = Marks::key(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                Ok(marks.newest(key) != row.get::<_, f64>(2)?)
+            };
+            is_foreign = self.run_sql(|| {
+                let mut statement = self.transaction.prepare(sql)?;
+                statement.query_map([marks.ran, now], is_other)?.try_fold(false, |any, row| Ok(any || row?))
+            })?;
         }
-        Ok((newer == 0).then_some(marks.ran))
+        Ok((!is_foreign).then_some(marks.ran))
     }
 
     /// Sets `counted_until` of each association: the time up to which its jobs are counted or excluded by a cut-off.

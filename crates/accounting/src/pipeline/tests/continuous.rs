@@ -150,6 +150,28 @@ fn a_job_with_an_end_in_the_future_adds_no_more_usage_than_if_it_ended_now() {
     assert_close(&pushed_usages(&site, now + H), &[compute_expected_usage(now, 64.0, now + H); 3], "later");
 }
 
+/// The clock was corrected by 40 s, so the sync counts a job that ended after the time of the sync.
+#[test]
+fn a_push_decays_usage_continuously_after_the_clock_was_set_back_a_little() {
+    let site = make_site("set_back");
+    let (ended, ran) = (BEGIN + 940.0, BEGIN + 900.0);
+    site.add_job(1, 1, "A", BEGIN + 10.0, 64.0);
+    site.add_job(2, 2, "A", ended, 64.0);
+    site.run(ran).expect("a run");
+    let now = ended + 10.0;
+    let wanted =
+        [compute_expected_usage(BEGIN + 10.0, 64.0, now), compute_expected_usage(ran, 64.0, now), 0.0];
+    assert_close(&pushed_usages(&site, now), &wanted, "after the end of the job");
+    // flux-accounting has counted another job since.
+    site.run_sql(&format!(
+        "UPDATE job_usage_factor_table SET last_job_timestamp = {} WHERE userid = 2",
+        ended + 5.0
+    ));
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let snapshot = database.snapshot().expect("a snapshot");
+    assert_eq!(snapshot.find_last_count_time(now).expect("a time"), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
