@@ -96,7 +96,7 @@ impl Budgets {
         let week = now - RATE_DAYS as f64 * DAY;
         let ledger = snapshot.read_accounts_for_recount(&mut |_| ())?;
         let targets = budgets.all.clone();
-        let index = BudgetIndex::new(&ledger, &targets);
+        let index = BudgetIndex::new(snapshot, &ledger, &targets)?;
         let charges = snapshot.charge_history()?;
         let mut unreadable = 0;
         let mut count_job = |job: EndedJob<'_>| {
@@ -190,7 +190,7 @@ pub fn find_job_charge(
     id: u64,
 ) -> Result<Option<(f64, i64)>> {
     let ledger = snapshot.read_accounts_for_recount(&mut |_| ())?;
-    let index = BudgetIndex::new(&ledger, std::slice::from_ref(budget));
+    let index = BudgetIndex::new(snapshot, &ledger, std::slice::from_ref(budget))?;
     let charges = snapshot.charge_history()?;
     let mut found = None;
     snapshot.ended_jobs(Which::Ids(&[id]), &mut |job| {
@@ -255,10 +255,16 @@ struct BudgetIndex<'a> {
 }
 
 impl<'a> BudgetIndex<'a> {
-    fn new(ledger: &'a Ledger, budgets: &'a [BudgetRecord]) -> BudgetIndex<'a> {
+    fn new(
+        snapshot: &Snapshot<'_>,
+        ledger: &'a Ledger,
+        budgets: &'a [BudgetRecord],
+    ) -> Result<BudgetIndex<'a>> {
+        let mut accounts = AccountIndex::new(ledger);
+        accounts.add_former_userids(&snapshot.former_userids(ledger)?);
         let target = |(at, budget): (usize, &'a BudgetRecord)| ((&*budget.scope, &*budget.name), at);
         let by_target = group_all(budgets.iter().enumerate().map(target));
-        BudgetIndex { ledger, accounts: AccountIndex::new(ledger), by_target }
+        Ok(BudgetIndex { ledger, accounts, by_target })
     }
 
     /// Returns the association of a job, and the indices of the budgets that count the job. A job without an association counts in

@@ -116,11 +116,14 @@ impl Usage {
         let ledger = snapshot.ledger(&mut |_| ())?;
         let mut names: HashMap<i64, &str> = HashMap::new();
         let mut defaults: HashMap<i64, &str> = HashMap::new();
-        for account in &ledger.accounts {
+        let former = snapshot.former_userids(&ledger)?;
+        let former = former.iter().filter_map(|(userid, at)| Some((*userid, ledger.accounts.get(*at)?)));
+        for (userid, account) in former.chain(ledger.accounts.iter().map(|account| (account.userid, account)))
+        {
             // If several users have the id, sync counts its jobs for the last one.
-            names.insert(account.userid, account.user.as_str());
+            names.insert(userid, account.user.as_str());
             if account.is_default {
-                defaults.insert(account.userid, ledger.bank_name(account));
+                defaults.insert(userid, ledger.bank_name(account));
             }
         }
         let banks = include_banks_below(&ledger, query.banks);

@@ -453,6 +453,30 @@ fn jobs_of_a_removed_association_still_count_in_the_banks_budget() {
     );
 }
 
+/// After `flux account edit-user --userid`, records still have the former user id.
+#[test]
+fn a_budget_counts_the_jobs_that_its_user_ran_under_a_former_user_id() {
+    let site = make_site("budgets-former");
+    let budgets = [("bank", "C"), ("association", "u1/C"), ("user", "u1")];
+    for (scope, name) in budgets {
+        deposit(&site, scope, name, BudgetUnit::NodeHours, WINDOWS[1], 3600);
+    }
+    insert(&site, 1, &job(1, "", 50_000, 100));
+    site.run(NOW).expect("a run");
+    assert_eq!(spent(&site, NOW), [100_000; 3]);
+    site.run_sql("UPDATE association_table SET userid = 77 WHERE userid = 1");
+    insert(&site, 2, &job(77, "", 50_100, 10));
+    site.run(NOW).expect("a run");
+    assert_eq!(spent(&site, NOW), [110_000; 3]);
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let snapshot = database.snapshot().expect("a snapshot");
+    for (scope, name) in budgets {
+        let budget = budget(scope, name, BudgetUnit::NodeHours, WINDOWS[1], 0);
+        let charge = budgets::find_job_charge(&snapshot, &budget, 1).expect("records");
+        assert_eq!(charge, Some((50_000.0, 100_000)), "a refund to {scope} {name}");
+    }
+}
+
 #[test]
 fn a_push_names_users_by_id_and_has_all_windows() {
     let site = make_site("budgets-push");

@@ -68,6 +68,28 @@ fn a_usage_report_names_the_present_user_of_an_id_that_an_inactive_user_had() {
 }
 
 #[test]
+fn a_usage_report_names_the_user_of_a_former_user_id() {
+    let site = Site::new("former-report");
+    site.add_job(9, 3, "", 59_500.0, 500.0);
+    site.run_sql("UPDATE association_table SET userid = 77 WHERE userid = 3");
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let query = Query {
+        since: 0.0,
+        until: f64::INFINITY,
+        whole: false,
+        by: By::Association,
+        running: &[],
+        now: NOW,
+        users: &["u3".to_owned()],
+        banks: &["B".to_owned()],
+        day: &|_| (String::new(), f64::INFINITY),
+        name: &|userid| userid.to_string(),
+    };
+    let usage = Usage::new(&database.snapshot().expect("a snapshot"), &query).expect("usage");
+    assert_eq!(usage.lines.into_keys().collect::<Vec<_>>(), [("u3".to_owned(), "B".to_owned())]);
+}
+
+#[test]
 fn the_spending_rate_counts_a_running_job_up_to_its_time_limit() {
     let site = make_site("running-rate");
     add_deposit(&site, budget("bank", "B", BudgetUnit::NodeHours, (0, 100_000), 5)).expect("a deposit");
