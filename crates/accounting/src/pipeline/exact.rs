@@ -210,7 +210,10 @@ fn count_account(
     let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
     let credits = run.credits.count(run, at, kept_bins);
     let is_credited = credits.is_some() || run.has_counted_usage_credits(at);
-    if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited {
+    // flux-accounting stored the usage 0 and kept the bins, because the user was removed and added again.
+    let is_back =
+        run.marks.is_some() && run.is_foreign(at) && run.known_newest(at) == 0.0 && account.usage == 0.0;
+    if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited && !is_back {
         return Some(CountedUsage { usage: None, continuous, credits });
     }
     tally.repaired += usize::from(is_repaired);

@@ -122,6 +122,20 @@ fn usage_of_a_removed_user_decays_like_that_of_others() {
     }
 }
 
+/// `flux account delete-user --force` keeps the bins, and `add-user` sets the usage to 0.
+#[test]
+fn the_next_sync_restores_the_usage_of_a_user_who_was_removed_and_added() {
+    let site = Site::new("back");
+    site.add_job(1, 1, "A", FIRST, 1000.0);
+    site.run(FIRST + 1.0).expect("a run");
+    site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
+    site.run(FIRST + 2.0).expect("a run");
+    site.add_user(1, "A");
+    site.run(FIRST + 3.0).expect("a run");
+    assert_eq!(site.usages()[0], 1000.0);
+    assert!(site.recount(FIRST + 4.0).expect("a recount").associations.is_empty());
+}
+
 #[test]
 fn usage_of_a_removed_user_decays_in_a_recount() {
     for (boundaries, left) in [(1, 500.0), (2, 250.0), (10, 0.0)] {
