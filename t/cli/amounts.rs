@@ -260,6 +260,9 @@ fn usage_prints_the_interval_with_the_time_zone() {
     let [since, until] = times.map(|time| time.as_str().expect("a time").to_owned());
     assert_eq!(usage(&["--since", &since, "--until", &until, "--json"]).json(), document);
     assert_eq!(usage(&["--json"]).json()["since"], serde_json::Value::Null);
+    let exchanged = usage(&["--since", "1d", "--until", "7d", "--json"]);
+    assert_eq!((exchanged.status, exchanged.out.as_str()), (2, ""), "{exchanged:?}");
+    assert_eq!(exchanged.err, "flux-fairshare: --until: 7d is before --since; exchange the two times\n");
 }
 
 #[test]

@@ -86,6 +86,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         text.as_ref().map_or(Ok(otherwise), |text| parse_instant(text, present, &zone)).map_err(failure)
     };
     let (since, until) = (parse_bound(&args.since, 0.0)?, parse_bound(&args.until, f64::INFINITY)?);
+    if let Some(end) = args.until.as_ref().filter(|_| until < since) {
+        return Err(failure(format!("--until: {end} is before --since; exchange the two times")));
+    }
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
     let by = match args.by {
