@@ -96,7 +96,9 @@ impl Snapshot<'_> {
                        WHERE newest > ?1 AND newest <= ?2";
             // If the clock was set back a little, the last sync itself has counted a job that ended later.
             let is_other = |row: &Row<'_>| {
-                let key = Marks::key(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                let [user, bank] =
+                    [row.get_ref(0)?, row.get_ref(1)?].map(|it| it.as_str().unwrap_or_default());
+                let key = Marks::key(user, bank);
                 Ok(marks.newest(key) != row.get::<_, f64>(2)?)
             };
             is_foreign = self.run_sql(|| {
