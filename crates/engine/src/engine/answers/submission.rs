@@ -90,7 +90,8 @@ pub fn check_job(
     open: Open,
     heading: Heading,
 ) -> CheckedJob {
-    let job = build_job(view, facts, true);
+    let mut job = build_job(view, facts, true);
+    job.size = job.charged_size(view.standing.usages.charging().history());
     let association = job.association();
     let record = association.and_then(|id| view.book.association(id));
     let is_broken = matches!(job.admission, Admission::Broken(_));

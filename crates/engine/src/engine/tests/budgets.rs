@@ -10,7 +10,7 @@ use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Budget, Cap, ChangeCounts, Scope, SiteLimit, SiteRecords, Target};
 use crate::budgets::BudgetMode;
-use crate::engine::answers::{AssociationFilter, BudgetShown, Open};
+use crate::engine::answers::{AssociationFilter, BudgetShown, Heading, Open, check_job};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, Measure, UserId};
 use crate::standing::{Bookmark, SitePart};
@@ -544,5 +544,18 @@ fn an_ended_job_is_saved_with_its_queue_if_charged_and_with_its_time_limit_if_th
         let saved = host.engine.unsaved_ended().take(10).unwrap();
         assert_eq!(saved.len(), 1);
         assert_eq!((saved[0].job.queue.is_some(), saved[0].job.limit), stored);
+    }
+}
+
+#[test]
+fn the_charge_factor_of_a_queue_applies_to_a_job_before_its_submission() {
+    let host = make_host_with_charged_queue(3.0, vec![budget(bank("A"), hours(10))]);
+    for (nodes, is_held) in [(3, false), (4, true)] {
+        let job = job(7, "A", nodes, HOUR).queue("q1");
+        let (view, facts) = (host.engine.view(), Host::facts(JobId(u64::MAX), &job));
+        let checked = check_job(&view, &facts, 1, Open::All, Heading::new(&view, host.now, None));
+        let mut host = host.clone();
+        let id = host.submit(job.clone()).unwrap();
+        assert_eq!((!checked.holds.is_empty(), !host.names(id).is_empty()), (is_held, is_held), "{nodes}");
     }
 }
