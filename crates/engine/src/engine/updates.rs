@@ -156,7 +156,7 @@ pub fn find_bank_added_to_jobspec(shared: &Shared, facts: &JobFacts<'_>) -> Opti
     (is_named && is_same && !matches!(job.project, Project::Unchecked(_))).then(|| bank.clone())
 }
 
-fn queue_rejection(
+pub fn queue_rejection(
     shared: &Shared,
     job: Option<&Job>,
     association: AssociationId,
@@ -213,7 +213,7 @@ pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFa
     full_queue_rejection(shared, job, association, facts.state, facts.queue?)
 }
 
-fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
+pub fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
     if matches!(state, State::Run | State::Cleanup) {
         return Some("update of bank for running job not supported".to_owned());
     }

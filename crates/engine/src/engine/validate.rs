@@ -164,7 +164,10 @@ fn active_jobs_rejection(
     let is_full = |id: AssociationId| shared.limits().active_headroom(id, facts.queue) == 0;
     (facts.state == State::New && is_full(id)).then(|| {
         let active = shared.limits().sum_usage_over_queues(id).0;
-        let other = find_bank_that_accepts_job(shared, id, facts, |other, _| !is_full(other));
+        let accepts = |other, record: &Association| {
+            !is_full(other) && find_active_jobs_rejection(shared, (other, record), facts).is_none()
+        };
+        let other = find_bank_that_accepts_job(shared, id, facts, accepts);
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
         format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
@@ -191,15 +194,14 @@ fn find_queue_shape_violation(
 }
 
 pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
-    let size = facts.full_size()?;
+    let (size, queue) = (facts.full_size()?, queue_name(shared, facts.queue));
     let rejection = |association: &Association| {
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
-    let Some(text) = rejection(association) else {
-        let queue = queue_name(shared, facts.queue);
-        return shared.limits().find_scope_rejection(id, queue.as_ref(), size);
-    };
-    let other = find_bank_that_accepts_job(shared, id, facts, |_, record| rejection(record).is_none());
+    let scope_rejection = |id| shared.limits().find_scope_rejection(id, queue.as_ref(), size);
+    let Some(text) = rejection(association) else { return scope_rejection(id) };
+    let fits = |other, it: &Association| rejection(it).is_none() && scope_rejection(other).is_none();
+    let other = find_bank_that_accepts_job(shared, id, facts, fits);
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))
 }
 

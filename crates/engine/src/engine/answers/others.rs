@@ -2,12 +2,12 @@
 //! Returns the reasons other than limits why a job does not run, and suggestions for its user.
 
 use super::super::View;
-use super::super::{JobFacts, JobPriorities, State, validate::find_bank_that_accepts_job};
+use super::super::{JobFacts, JobPriorities, State, life::queue_name, updates, validate};
 use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
 use super::{format_span, note, round_up};
-use crate::accounts::AssociationId;
+use crate::accounts::{Association, AssociationId};
 use crate::engine::admission::unknown_association_text;
 use crate::ids::{JobId, QueueName, Word, f58};
 use crate::limits::{BlockState, Demand, Job, Phase, ScanCursor};
@@ -182,7 +182,7 @@ pub fn list_suggestions(
     }
     if let Some(association) = job.association().filter(|_| !holds.is_empty()) {
         found.extend(suggest_bank(view, association, job, facts));
-        found.extend(suggest_queue(view, association, job, id));
+        found.extend(suggest_queue(view, association, job, facts));
     }
     if holds.iter().any(HoldNow::needs_more_than_cap) {
         found.push(note("ask", "ask the site for a higher limit"));
@@ -211,27 +211,44 @@ fn is_released_by_end_of_job(view: &View<'_>, id: JobId, job: &Job, hold: &HoldN
     released.contains(&id)
 }
 
-fn has_headroom(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
-    view.limits().headroom(association, queue).exceeded(job.size).is_empty()
+/// Returns true if `job.validate` accepts an update of the job to `facts`, and if no limit of `association` then holds
+/// the job.
+fn is_accepted_and_fits(
+    view: &View<'_>,
+    association: AssociationId,
+    job: &Job,
+    facts: &JobFacts<'_>,
+) -> bool {
+    let moved = Job { queue: queue_name(view, facts.queue), ..job.clone() };
+    let size = moved.charged_size(view.standing.usages.charging().history());
+    view.limits().headroom(association, moved.queue.as_ref()).exceeded(size).is_empty()
+        && validate::rejections_of_job(view, Some(association), facts).next().is_none()
 }
 
 /// Suggests another bank of the user that accepts the job, and in which no limit holds the job. Returns
 /// `None` if no bank fits.
 fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
-    let is_free = |other, _: &_| {
-        view.limits().active_headroom(other, facts.queue) > 0
-            && has_headroom(view, other, job.queue.as_ref(), job)
+    let is_free = |other, record: &Association| {
+        let bank = record.bank.as_str();
+        let updated = JobFacts { bank: Some(bank), ..facts.clone() };
+        updates::bank_rejection(view, facts.id, job.user, facts.state, bank).is_none()
+            && is_accepted_and_fits(view, other, job, &updated)
     };
-    let (bank, id) = (find_bank_that_accepts_job(view, own, facts, is_free)?, f58(facts.id.0));
+    let (bank, id) = (validate::find_bank_that_accepts_job(view, own, facts, is_free)?, f58(facts.id.0));
     Some(note("bank", format!("bank {bank} has headroom for it: flux update {id} bank={bank}")))
 }
 
 /// Suggests another queue in which no limit holds the job. Returns `None` if no queue fits.
-fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
     let queues = view.book.association(own)?.queues.iter();
     let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);
-    let known = |queue: &QueueName| view.book.queue(queue.as_str()).is_some();
-    let queue = queues.find(|queue| known(queue) && has_headroom(view, own, Some(queue), job))?;
-    let id = job.queue.as_ref().map(|_| f58(id.0))?;
+    let is_free = |queue: &&QueueName| {
+        let updated = JobFacts { queue: Some(queue.as_str()), ..facts.clone() };
+        view.book.queue(queue.as_str()).is_some()
+            && updates::queue_rejection(view, Some(job), own, facts.state, queue.as_str()).is_none()
+            && is_accepted_and_fits(view, own, job, &updated)
+    };
+    let queue = queues.find(is_free)?;
+    let id = job.queue.as_ref().map(|_| f58(facts.id.0))?;
     Some(note("queue", format!("queue {queue} has headroom for it: flux update {id} queue={queue}")))
 }

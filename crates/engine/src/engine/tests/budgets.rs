@@ -8,7 +8,7 @@ use super::FEW;
 use super::host::Host;
 use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::{Budget, Cap, ChangeCounts, Scope, SiteLimit, SiteRecords, Target};
+use crate::accounts::{Budget, Cap, ChangeCounts, Queue, Scope, SiteLimit, SiteRecords, Target};
 use crate::budgets::BudgetMode;
 use crate::engine::answers::{AssociationFilter, BudgetShown, Heading, Open, check_job};
 use crate::engine::{Engine, Event, Settings, State};
@@ -557,5 +557,22 @@ fn the_charge_factor_of_a_queue_applies_to_a_job_before_its_submission() {
         let mut host = host.clone();
         let id = host.submit(job.clone()).unwrap();
         assert_eq!((!checked.holds.is_empty(), !host.names(id).is_empty()), (is_held, is_held), "{nodes}");
+    }
+}
+
+#[test]
+fn why_suggests_no_queue_in_which_the_charge_exceeds_the_budget() {
+    for (factor, is_suggested) in [(1.0, true), (3.0, false)] {
+        let mut host = make_host_with_charged_queue(factor, vec![]);
+        let (mut policy, site) = push_with_budgets(vec![budget(bank("A"), hours(10))], NOW, [NOW; 3]);
+        policy.queues.push(Queue { max_running_jobs: Limit(1), ..queue("q2") });
+        host.send_event(Event::Policy(policy, site));
+        host.run_new_job(job(7, "A", 1, HOUR).queue("q2"));
+        let held = host.submit(job(7, "A", 4, HOUR).queue("q2")).unwrap();
+        assert_eq!(host.names(held), ["max-run-jobs-queue"]);
+        let helps = super::why::explain_job(&host, held).helps;
+        assert_eq!(helps.iter().any(|help| help.code == "queue"), is_suggested, "{helps:?}");
+        assert_eq!(host.update_job(held, Some("q1"), None), Ok(()));
+        assert_eq!(host.names(held).is_empty(), is_suggested);
     }
 }

@@ -4,9 +4,9 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, association, make_record_with_one_job_limit, queue, record};
 use super::why::explain_job;
-use crate::accounts::{Association, Queue};
-use crate::engine::{Event, State, Timer};
-use crate::ids::{JobId, Limit, f58};
+use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
+use crate::engine::{Event, Settings, State, Timer};
+use crate::ids::{Amount, JobId, Limit, f58};
 
 #[test]
 fn why_suggests_the_steps_that_would_release_a_held_job() {
@@ -307,4 +307,40 @@ fn why_suggests_no_smaller_job_without_headroom() {
     let held_job = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(explain_job(&host, held_job).holds.len(), 1);
     assert!(explain_job(&host, held_job).helps.iter().all(|note| note.code != "smaller"));
+}
+
+/// The queue holds the job, so both another bank and another queue would help. `why` may suggest them only if the
+/// plugin accepts the update.
+#[test]
+fn why_suggests_no_bank_or_queue_that_refuses_the_update() {
+    let limit = |target: Target, amount: &str, cap| {
+        let queue = if let Target::Queue(queue) = &target { Some(queue.clone()) } else { None };
+        let (amount, cap) = (Amount::parse(amount).unwrap(), Cap { limit: Limit(cap), is_given: false });
+        SiteLimit { target, queue, amount, cap }
+    };
+    let (bank_b, queue_q2) = (|| Target::Bank("B".into()), || Target::Queue("q2".into()));
+    for (limits, enforce_queue_shapes, expected) in [
+        (vec![], false, [true, true]),
+        (vec![limit(bank_b(), "active-jobs", 1)], false, [false, true]),
+        (vec![limit(queue_q2(), "active-jobs", 1)], false, [true, false]),
+        (vec![limit(bank_b(), "job-time", 1800)], false, [false, true]),
+        (vec![limit(queue_q2(), "job-time", 1800)], false, [true, false]),
+        (vec![], true, [true, false]),
+    ] {
+        let records = [(7, "A"), (7, "B"), (8, "B")].map(|(user, bank)| record(association(user, bank), "A"));
+        let full_queue = Queue { max_running_jobs: Limit(1), max_nodes_per_job: 1, ..queue("q1") };
+        let short_queue = Queue { max_time_per_job: 30, max_nodes_per_job: 1, ..queue("q2") };
+        let mut host = Host::with_data(records.into(), vec![full_queue, short_queue]);
+        let short_job = HostJob { duration: 60.0, ..HostJob::new(8).bank("B").queue("q2") };
+        host.submit(short_job).unwrap();
+        host.send_event(Event::Settings(Settings { limits, enforce_queue_shapes, ..Settings::default() }));
+        host.run_new_job(HostJob::new(7).bank("A").queue("q1"));
+        let held_job = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
+        assert_eq!(host.names(held_job), ["max-run-jobs-queue"]);
+        let helps = explain_job(&host, held_job).helps;
+        let are_suggested = ["bank", "queue"].map(|code| helps.iter().any(|help| help.code == code));
+        let are_accepted = [(None, Some("B")), (Some("q2"), None)]
+            .map(|(queue, bank)| host.clone().update_job(held_job, queue, bank).is_ok());
+        assert_eq!((are_suggested, are_accepted), (expected, expected), "{helps:?}");
+    }
 }

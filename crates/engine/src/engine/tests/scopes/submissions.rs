@@ -216,3 +216,27 @@ fn job_size_and_time_limits_of_a_queue_apply_only_if_enforced() {
         assert_eq!(result.map(|_| ()), if is_rejected { Err(text) } else { Ok(()) });
     }
 }
+
+/// The rejection in bank A may suggest bank B only if bank B accepts the job.
+#[test]
+fn a_rejection_names_no_bank_whose_limits_over_scopes_reject_the_job() {
+    for (amount, is_named) in [("run-jobs", true), ("active-jobs", false), ("job-nodes", false)] {
+        let mut site = policy(vec![limit(bank_target("B"), None, amount, 1)]);
+        for record in site.associations.iter_mut().filter(|record| record.association.bank.as_str() == "A") {
+            (record.association.max_active_jobs, record.association.max_nodes) = (Limit(1), Limit(2));
+        }
+        let mut host = Host::new();
+        host.send_event(Event::Policy(site, SitePart::default()));
+        let job = |bank| make_job(7, bank, 0);
+        for bank in ["A", "B"] {
+            host.submit(job(bank)).unwrap();
+        }
+        let is_size = amount == "job-nodes";
+        let next = if is_size { job("A").size(3, 3) } else { job("A") };
+        if is_size {
+            host.end_job(JobId(1));
+        }
+        let text = host.submit(next).unwrap_err();
+        assert_eq!(text.contains("bank B"), is_named, "{amount}: {text}");
+    }
+}
