@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Keeps the budgets up to date: at pushes, at the ends of jobs, and at the start and the end of windows.
 
-use super::{Effect, JobFacts, Shared, life::build_job, recovery::Recovery};
+use super::{Effect, JobFacts, Shared, life, recovery::Recovery};
 use crate::accounts::{AssociationId, Budget, Target};
 use crate::budgets::BudgetMode;
 use crate::ids::JobId;
@@ -118,12 +118,11 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
     if !lacks_time_limit && !is_checked {
         return None;
     }
-    let mut job = known.cloned().unwrap_or_else(|| build_job(shared, facts, true));
-    job.admission = job.admission.get_admission_after_move(id);
-    let Size { charge_factor, .. } = job.charged_size(shared.standing.usages.charging().history());
-    let size = Size { charge_factor, ..size };
-    let mut limits = shared.limits().list_limits_on_job(facts.id, &job);
-    limits.iter_mut().for_each(|limit| limit.needed = size.amount(limit.amount));
+    let mut moved = known.cloned().unwrap_or_else(|| life::build_job(shared, facts, true));
+    moved.admission = moved.admission.get_admission_after_move(id);
+    (moved.queue, moved.size) = (life::queue_name(shared, facts.queue), size);
+    moved.size = moved.charged_size(shared.standing.usages.charging().history());
+    let mut limits = shared.limits().list_limits_on_job(facts.id, known, &moved);
     limits.retain(|limit| limit.amount.is_budget() && limit.needed > 0);
     let target = |target: &Option<Target>| target.as_ref().map_or_else(String::new, Target::to_string);
     if lacks_time_limit {

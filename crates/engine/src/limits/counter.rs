@@ -434,18 +434,19 @@ impl<'a> Limits<'a> {
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. Their counters do not include the job.
     pub fn holding(self, id: JobId) -> Vec<Holding> {
-        let mut holding = self.ledger.job(id).map(|job| self.list_limits_on_job(id, job)).unwrap_or_default();
+        let mut holding =
+            self.ledger.job(id).map(|job| self.list_limits_on_job(id, Some(job), job)).unwrap_or_default();
         holding.retain(|limit| limit.count_fitting_jobs() == 0);
         holding
     }
 
-    /// Returns the limits that apply to a job, in the order of [`Hold`]. Their counters do not include the job. The
-    /// job may be one that was never submitted.
-    pub fn list_limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
+    /// Returns the limits that apply to `job`, in the order of [`Hold`]. Their counters do not include `present`, the
+    /// job before an update that changes it to `job`. `present` is `None` for a job that was never submitted.
+    pub fn list_limits_on_job(self, id: JobId, present: Option<&Job>, job: &Job) -> Vec<Holding> {
         let Some(association) = job.association() else { return Vec::new() };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let mut limits: Vec<Holding> =
-            self.all_limits(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
+            self.all_limits(asker, present).map(|limit| limit.describe(job.size)).collect();
         limits.extend(self.list_scope_limits_of_first_job(asker, job.size));
         limits.sort_by_key(|limit| limit.hold);
         limits

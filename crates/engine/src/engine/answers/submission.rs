@@ -128,7 +128,7 @@ pub fn check_job(
         return checked;
     };
     let now = checked.heading.now;
-    let mut limits = view.limits().list_limits_on_job(facts.id, &job);
+    let mut limits = view.limits().list_limits_on_job(facts.id, None, &job);
     let mut active_limits = view.limits().active_jobs_limits(association, job.queue.as_ref(), None);
     let all = limits.len() + active_limits.len();
     limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_limit_use(target)));

@@ -576,3 +576,23 @@ fn why_suggests_no_queue_in_which_the_charge_exceeds_the_budget() {
         assert_eq!(host.names(held).is_empty(), is_suggested);
     }
 }
+
+/// The plugin checks the time limit, the queue and the bank after one update together.
+#[test]
+fn one_update_of_time_limit_and_queue_or_bank_may_not_exceed_the_budget() {
+    let budgets = ["A", "B"].map(|name| budget(bank(name), hours(10)));
+    let mut host = make_host_with_charged_queue(3.0, budgets.into());
+    let id = host.submit(job(7, "A", 1, 2.0 * HOUR)).unwrap();
+    host.submit(job(7, "B", 1, 6.0 * HOUR)).unwrap();
+    for (queue, bank, hours, is_rejected) in [
+        (Some("q1"), "A", 3.0, false),
+        (Some("q1"), "A", 4.0, true),
+        (None, "B", 4.0, false),
+        (None, "B", 5.0, true),
+    ] {
+        let queue = queue.map(str::to_owned);
+        let updated = HostJob { duration: hours * HOUR, queue, ..host.jobs[&id].clone().bank(bank) };
+        let effects = host.engine.handle(host.now, Event::Validate(Host::facts(id, &updated)));
+        assert_eq!(!effects.is_empty(), is_rejected, "{bank} {hours}: {effects:?}");
+    }
+}
