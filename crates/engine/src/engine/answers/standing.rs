@@ -413,7 +413,10 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     );
     let used =
         view.ledger.accounts().usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
-    let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
+    let limits = view.book.site_limits();
+    // A limit on a parent queue also counts the jobs in its virtual queues.
+    let queues = record.queues.iter().chain(used).flat_map(|queue| [Some(queue), limits.parent_queue(queue)]);
+    let mut queues: Vec<&QueueName> = queues.flatten().collect();
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::engine::Effect;
+use crate::engine::answers::{AssociationFilter, LimitUsage, Open};
 use crate::ids::QueueName;
 
 /// Makes q2 a virtual queue of q1.
@@ -123,4 +124,25 @@ fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
     let effects = host.engine.handle(host.now, event);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Reject(_))), "{effects:?}");
+}
+
+/// The record of the association names only the virtual queue.
+#[test]
+fn the_answer_about_an_association_lists_the_limits_of_the_parent_of_its_virtual_queue() {
+    let mut host = Host::new();
+    make_q2_virtual_queue(&mut host);
+    let mut policy = make_policy_with_limited_q1(vec![]);
+    policy.associations.iter_mut().for_each(|record| record.association.queues = ["q2".into()].into());
+    host.send_event(Event::Policy(policy, SitePart::default()));
+    host.run_new_job(make_job_in_queue(7, "q2"));
+    let held_job = host.submit(make_job_in_queue(7, "q2")).unwrap();
+    assert_eq!(host.names(held_job), ["max-run-jobs-queue"]);
+    let (user, bank) = (Some(UserId(7)), Some("A".to_owned()));
+    let wanted = AssociationFilter { user, bank, after: None, most: 9, open: Open::Banks };
+    let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let is_parents = |limit: &&LimitUsage| limit.queue.as_deref() == Some("q1");
+    let shown = page.associations[0].limits.iter().filter(is_parents);
+    let shown: Vec<_> = shown.map(|limit| (limit.limit.as_ref(), limit.used, limit.cap)).collect();
+    let expected = [("max-run-jobs-queue", Some(1), Some(1)), ("max-resources-queue", Some(1), Some(2))];
+    assert!(expected.iter().all(|limit| shown.contains(limit)), "{shown:?}");
 }
