@@ -17,7 +17,7 @@ use super::accounts::Accounts;
 use super::held::HeldAssociations;
 use super::overtaken::OvertakenJobs;
 use super::scope::BudgetAccounts;
-use super::{BlockState, CachedPriority, Demand, Eligible, Footprint, Job, Phase, Project, Rules};
+use super::{BlockState, CachedPriority, Eligible, Footprint, Job, Phase, Project, Rules};
 use crate::accounts::{AssociationId, Book, Target};
 use crate::ids::{Amount, BankName, JobId, JobMap, QueueName, UserId};
 use fairshare::charging::ChargeHistory;
@@ -201,7 +201,7 @@ impl Ledger {
         let job = &mut row.job;
         let is_unblocked = job.phase > Phase::Depend || job.block_state == BlockState::Unblocked;
         // Flux reports no change of urgency in DEPEND.
-        let is_wanted = urgency.map_or(job.demand == Demand::ToRun, |urgency| urgency != 0);
+        let is_wanted = urgency.unwrap_or(job.urgency) != 0;
         job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);
     }
 

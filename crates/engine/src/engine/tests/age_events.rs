@@ -444,3 +444,25 @@ fn an_explanation_shows_the_age_and_terms_that_sum_to_the_priority() {
         }
     }
 }
+
+/// A score of 0 gives priority 0, but only urgency 0 and other plugins stop the age of a job.
+#[test]
+fn a_job_with_score_0_ages_when_other_plugins_release_it() {
+    let mut host = make_host_with_settings(settings_with_age());
+    host.push_weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 1)]);
+    let (job, name) = (HostJob::new(7).blocked_by("afterany:1"), "afterany:1");
+    let facts = Host::facts(ID, &job);
+    for event in [
+        Event::Created { id: ID, state: State::New, has_dependencies: true },
+        Event::Validate(facts.clone()),
+        Event::Dependency { id: ID, name, added: true },
+        Event::New(facts.clone()),
+        Event::Depend(ID),
+        Event::Urgency(ID, 16),
+    ] {
+        host.engine.handle(NOW, event);
+    }
+    assert_eq!(host.engine.ledger().job(ID).unwrap().demand, crate::limits::Demand::Resting);
+    host.engine.handle(NOW + 10.0, Event::Dependency { id: ID, name, added: false });
+    assert_eq!(eligible_time(&host, ID), Eligible::Since(NOW + 10.0));
+}
