@@ -127,6 +127,10 @@ pub fn store_eligible_time(shared: &mut Shared, id: JobId, past: &[(f64, Past)])
         eligible = eligible.with_eligibility(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
     shared.ledger.set_eligible(id, eligible);
+    if shared.subscriptions.names(id).is_some() {
+        // Since the eventlog was read, callbacks may have reported events that are not in `past`.
+        shared.ledger.update_age_eligibility(id, None, shared.now);
+    }
     // The priority is posted by job id, which Flux does not accept for a job in DEPEND.
     let can_have_priority = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
     let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(can_have_priority);

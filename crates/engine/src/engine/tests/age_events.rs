@@ -445,6 +445,28 @@ fn an_explanation_shows_the_age_and_terms_that_sum_to_the_priority() {
     }
 }
 
+/// The eventlog was read before other plugins released the job.
+#[test]
+fn an_eventlog_does_not_undo_a_later_change_of_the_block_state() {
+    let mut host = make_host_with_settings(settings_with_age());
+    let (job, name) = (HostJob::new(7).blocked_by("afterany:1"), "afterany:1");
+    let facts = Host::facts(ID, &job);
+    let past = [Past::Urgency(16), Past::Dependency(name.to_owned(), true), Past::Accepted];
+    for (seconds, event) in [
+        (0.0, Event::Created { id: ID, state: State::New, has_dependencies: true }),
+        (0.0, Event::Validate(facts.clone())),
+        (0.0, Event::Dependency { id: ID, name, added: true }),
+        (0.0, Event::New(facts.clone())),
+        (0.0, Event::Depend(ID)),
+        (10.0, Event::Dependency { id: ID, name, added: false }),
+    ] {
+        host.engine.handle(NOW + seconds, event);
+    }
+    assert_eq!(eligible_time(&host, ID), Eligible::Since(NOW + 10.0));
+    host.engine.handle(NOW + 11.0, Event::Past(ID, past.map(|what| (NOW, what)).into()));
+    assert_eq!(eligible_time(&host, ID), Eligible::Since(NOW + 11.0));
+}
+
 /// A score of 0 gives priority 0, but only urgency 0 and other plugins stop the age of a job.
 #[test]
 fn a_job_with_score_0_ages_when_other_plugins_release_it() {
