@@ -23,12 +23,12 @@ pub(super) struct Counter {
     pub hold: Hold,
     pub amount: Amount,
     pub cap: Cap,
-    /// The amount in use by jobs in SCHED and RUN.
-    pub charged: u64,
+    /// The amount in use by jobs in SCHED and RUN. The sum over jobs without a time limit may exceed 64 bits.
+    charged: u128,
     /// The amount reserved for released jobs.
-    pub reserved: u64,
+    reserved: u128,
     /// The headroom that released jobs will reserve when their stopped queue starts.
-    suspended: u64,
+    suspended: u128,
     /// The spent amount and the window of a budget. If the limit is not a budget, this field has its default value.
     pub account: BudgetAccount,
 }
@@ -49,10 +49,21 @@ impl Default for BudgetAccount {
     }
 }
 
+fn saturate(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
+
+/// Returns the amount that `limit` still allows if `used` is in use.
+fn compute_headroom(amount: Amount, limit: Limit, used: u64) -> u64 {
+    let is_unlimited = amount.is_budget() && limit == UNLIMITED_BUDGET;
+    if is_unlimited { u64::MAX } else { limit.cap().saturating_sub(used) }
+}
+
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
         let measured = tally.map(|amounts| amounts.amount(amount.measure));
         let (charged, reserved, suspended) = measured.get_amounts_counted_in_stage(amount.stage);
+        let [charged, reserved, suspended] = [charged, reserved, suspended].map(u128::from);
         Counter { hold, amount, cap, charged, reserved, suspended, account: BudgetAccount::default() }
     }
 
@@ -63,14 +74,11 @@ impl Counter {
 
     /// Returns the amount in use, including reservations and what ended jobs have spent.
     pub fn used(&self) -> u64 {
-        self.charged.saturating_add(self.reserved).saturating_add(self.account.spent)
+        saturate(self.charged.saturating_add(self.reserved)).saturating_add(self.account.spent)
     }
 
     pub fn headroom(&self) -> u64 {
-        if self.amount.is_budget() && self.cap.limit == UNLIMITED_BUDGET {
-            return u64::MAX;
-        }
-        self.cap.limit.cap().saturating_sub(self.used())
+        compute_headroom(self.amount, self.cap.limit, self.used())
     }
 
     /// Returns true if the headroom is too small for a job of `size`.
@@ -87,13 +95,14 @@ impl Counter {
     /// Adds the amounts of a job if `is_in` is true, and subtracts them otherwise. Returns the sum of the amounts
     /// that the job uses and reserves.
     pub fn count_job(&mut self, footprint: &Footprint, is_in: bool) -> u64 {
-        let op = |one: u64, other| if is_in { one.saturating_add(other) } else { one.saturating_sub(other) };
+        let op = if is_in { u128::saturating_add } else { u128::saturating_sub };
         let (charged, reserved, suspended) = footprint.amounts(self.amount, self.cap.is_given);
         let (from, until) = self.account.window;
         let is_here = footprint.start.is_none_or(|start| (from..until).contains(&start));
         let charged = if is_here { charged } else { 0 };
-        (self.charged, self.reserved) = (op(self.charged, charged), op(self.reserved, reserved));
-        self.suspended = op(self.suspended, suspended);
+        self.charged = op(self.charged, charged.into());
+        self.reserved = op(self.reserved, reserved.into());
+        self.suspended = op(self.suspended, suspended.into());
         charged.saturating_add(reserved)
     }
 }
@@ -160,7 +169,7 @@ impl<'a> AppliedLimit<'a> {
             target: self.target.cloned(),
             queue: self.queue.cloned(),
             used: self.counter.used(),
-            reserved,
+            reserved: saturate(reserved),
             limit: cap.limit,
             is_given: cap.is_given,
             needed,
@@ -217,7 +226,7 @@ impl Holding {
     }
 
     fn headroom(&self) -> u64 {
-        if self.kept_for.is_some() { 0 } else { self.limit.cap().saturating_sub(self.used) }
+        if self.kept_for.is_some() { 0 } else { compute_headroom(self.amount, self.limit, self.used) }
     }
 }
 
@@ -549,7 +558,7 @@ impl<'a> Limits<'a> {
         let others =
             || active.saturating_add(self.ledger.accounts.scopes.account(&limit.target, limit.amount).spent);
         let (used, reserved) =
-            counter.map_or_else(|| (others(), 0), |counter| (counter.used(), counter.reserved));
+            counter.map_or_else(|| (others(), 0), |counter| (counter.used(), saturate(counter.reserved)));
         let has_counter = limit.amount.stage != Stage::OneJob && limit.target.default_target().is_some();
         let unit = if limit.amount.is_budget() { 1 } else { limit.amount.measure.cap_unit() };
         let shown = |amount: u64| has_counter.then(|| amount.div_ceil(unit));

@@ -42,7 +42,7 @@ impl Size {
     pub const MOST: u64 = 1 << 40;
 
     /// The largest amount of one job in any measure of time, such as node-time, in milliseconds. A job without a time
-    /// limit has this time limit. The sum over 16,000 such jobs fits into 64 bits.
+    /// limit has this time limit.
     pub const MOST_TIME: u64 = 1 << 50;
 
     /// Returns the size of a job without a time limit.

@@ -301,3 +301,36 @@ fn a_recount_clears_the_waiting_lists_and_the_overtaken_jobs() {
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }
+
+/// A job without a time limit counts with 2^50 node-milliseconds, so the sum over 16,384 jobs exceeds 64 bits.
+#[test]
+fn counters_are_exact_for_many_jobs_without_a_time_limit() {
+    let (mut book, _) = make_site();
+    let limit = |amount: Amount, cap| SiteLimit {
+        target: Target::Bank("A".into()),
+        queue: None,
+        amount,
+        cap: Cap { limit: cap, is_given: false },
+    };
+    let budget = limit(Amount::BUDGETS[0], crate::accounts::UNLIMITED_BUDGET);
+    book.set_budget_limits(vec![limit(Amount::parse("run-node-hours").unwrap(), Limit(9)), budget]);
+    let mut ledger = Ledger::new(RULES);
+    ledger.apply_scope_limits(&book);
+    const COUNT: u64 = (1 << 14) + 2;
+    for id in 1..=COUNT {
+        add_job(&mut ledger, &book, id, make_job_of_user(&book, 1, Phase::Run));
+    }
+    add_job(&mut ledger, &book, COUNT + 1, make_held_job_of_user(&book, 1));
+    let holding = Limits::new(&ledger, &book).holding(JobId(COUNT + 1));
+    assert!(
+        holding.iter().all(|it| !it.amount.is_budget()),
+        "a budget in the mode warn holds no job: {holding:?}"
+    );
+    for id in 2..=COUNT {
+        ledger.remove(JobId(id));
+    }
+    assert_eq!(ledger.drift(), []);
+    let usages = Limits::new(&ledger, &book).scope_usages();
+    let used = usages.iter().find(|it| it.limit.amount.counts_time_left()).unwrap().used;
+    assert_eq!(used, Some(Size::MOST_TIME.div_ceil(3_600_000)));
+}
