@@ -141,7 +141,9 @@ impl<'a> Bounds<'a> {
         let visits = behind.len();
         for id in behind {
             let Some(job) = self.fullest.job(id) else { continue };
-            let is_elsewhere = job.queue != queue && !of_queue.is_empty();
+            // The limits of the association do not hold a job in an exempt queue.
+            let is_exempt = !self.book.site_limits().counts_in(None, None, job.queue.as_deref());
+            let is_elsewhere = job.queue != queue && (is_exempt || !of_queue.is_empty());
             if is_elsewhere || size.take_least_measures(job.size) != size {
                 count_as_running_indefinitely(&mut self.fullest, id);
             } else {

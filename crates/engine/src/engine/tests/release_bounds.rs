@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::why::{any_jobs, explain_job, limited_record, make_site, submit_all, timed_job};
-use crate::accounts::{Association, Cap, SiteLimit, Target};
+use crate::accounts::{Association, Cap, Scope, SiteLimit, Target};
 use crate::engine::answers::Release;
 use crate::engine::{Engine, Event, Settings, State, Timer};
 use crate::ids::{Amount, JobId, Limit};
@@ -153,6 +153,33 @@ fn why_predicts_a_release_from_the_running_jobs_that_end_first() {
     assert_eq!((predict(&engine).latest, predict(&engine).reason.code.as_ref()), (None, "many"));
 }
 
+fn make_q2_virtual_queue(host: &mut Host) {
+    host.parents.insert("q2".to_owned(), "q1".to_owned());
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+}
+
+fn exempt_queue_from_association_limits(host: &mut Host, queue: &str) {
+    let exempt = [(queue.into(), [Scope::Association].into())].into();
+    host.send_event(Event::Settings(Settings { exempt, ..Settings::default() }));
+}
+
+/// The limit of the association and the limit of the parent queue hold the first held job. The limit of the
+/// association does not hold the second one, which takes the headroom of the parent queue.
+#[test]
+fn why_predicts_no_time_if_a_job_in_an_exempt_virtual_queue_may_overtake() {
+    let mut host = make_site([1, 3, 1, 1, 2]);
+    make_q2_virtual_queue(&mut host);
+    exempt_queue_from_association_limits(&mut host, "q2");
+    host.run_new_job(timed_job(7, 65.0));
+    let first = host.run_new_job(timed_job(7, 10.0).queue("q2"));
+    let held = host.submit(timed_job(7, 10.0).queue("q1")).unwrap();
+    let behind = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).queue("q2") }).unwrap();
+    assert_eq!(host.states([held, behind]), [Some(Depend); 2]);
+    assert_eq!(predict_release(&host, held).latest, None);
+    host.end_job(first);
+    assert_eq!(host.states([held, behind]), [Some(Depend), Some(Sched)]);
+}
+
 /// Adds each newly released job of `held` to `releases`, with the time `now`.
 fn add_new_releases(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobId, f64)>) {
     for id in held {
@@ -178,8 +205,15 @@ proptest! {
         jobs in any_jobs(),
         limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
         starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
+        (is_virtual, exempt_queue) in (any::<bool>(), prop::option::weighted(0.3, prop::sample::select(vec!["q1", "q2"]))),
     ) {
         let mut host = make_site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        if is_virtual {
+            make_q2_virtual_queue(&mut host);
+        }
+        if let Some(queue) = exempt_queue {
+            exempt_queue_from_association_limits(&mut host, queue);
+        }
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
         let predicted: Vec<_> = held.iter().map(|id| (*id, explain_job(&host, *id))).collect();
