@@ -330,3 +330,12 @@ fn the_command_compare_reports_the_same_places_as_the_command_show() {
     let ran = fairshare(["compare", "--tree", &parent]);
     assert!(ran.ok().contains("without pbs: ") && ran.out.contains("without weighted-walk: "), "{ran:?}");
 }
+
+#[test]
+fn the_length_of_a_forecast_is_not_rounded() {
+    let site = Site::small("what_if_length");
+    for (length, text) in [("60h", "60h later, all users idle"), ("7d", "7 days later, all users idle")] {
+        let document = fairshare(["what-if", "--in", length, "--json", "-p", site.path()]).json();
+        assert_eq!(document["changes"], serde_json::json!([text]));
+    }
+}

@@ -218,6 +218,12 @@ pub(crate) fn exact_duration(seconds: f64) -> String {
     format!("{:#}", SignedDuration::from_secs(seconds.max(0.0).ceil() as i64))
 }
 
+/// Formats a duration like [`duration`] if this does not round it, and otherwise like [`exact_duration`].
+pub(crate) fn unrounded(seconds: f64) -> String {
+    let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| seconds >= 2.0 * unit).unwrap_or(1.0);
+    if seconds % unit == 0.0 { duration(seconds) } else { exact_duration(seconds) }
+}
+
 /// Formats a half-life without rounding: `7 days`, `84h`, or `none` for 0.
 pub(crate) fn half_life_text(seconds: f64) -> String {
     match seconds {

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::HashMap;
 
 use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
-use crate::ui::figures::{Unit, duration, plain};
+use crate::ui::figures::{Unit, plain, unrounded};
 use crate::ui::printable::count;
 use crate::ui::teller::TextPrinter;
 use fairshare_client::Flux;
@@ -117,7 +117,7 @@ impl TextPrinter<'_> {
             let last_end = total.last_end.unwrap_or(standing.heading.now);
             let reset = standing.reset.filter(|reset| last_end + reset == gone);
             let (half, gone) = (half.unwrap_or_default(), self.words.when(gone));
-            let rest = match reset.map(duration) {
+            let rest = match reset.map(unrounded) {
                 None => format!("less than 1 % of the usage is left from {gone} on"),
                 Some(_) if total.last_end.is_some() => format!("no usage is left from {gone} on"),
                 Some(reset) if total.listed_jobs > 0 => {
@@ -129,10 +129,10 @@ impl TextPrinter<'_> {
             self.item(&format!("if no job runs from now on, {half}{rest}"));
         }
         let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
-            format!("usage halves every {}, so decay alone never makes it 0", duration(half_life))
+            format!("usage halves every {}, so decay alone never makes it 0", unrounded(half_life))
         });
         let dropped = standing.reset.map_or(String::new(), |reset| {
-            format!("; the usage of a job counts at most until {} after its end", duration(reset))
+            format!("; the usage of a job counts at most until {} after its end", unrounded(reset))
         });
         self.item(&format!("{decay}{dropped}"))
     }
@@ -172,6 +172,15 @@ mod tests {
         assert!(
             screens.contains("4.00 node-hours now") && screens.contains("  8.00 node-hours without decay")
         );
+        (standing.half_life, standing.reset) = (Some(216_000.0), Some(907_200.0));
+        let teller = TextPrinter::new(&screen, &words);
+        teller.print_total(&UserTotal::new(&standing, &[]).expect("a total"), &standing);
+        let text = String::from_utf8(teller.out.into_bytes()).expect("text").replace("\n    ", " ");
+        for part in
+            ["usage halves every 60h, so", "no usage is left 252h from now", "until 252h after its end"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
         standing.associations.iter_mut().for_each(|association| association.usage = None);
         assert!(UserTotal::new(&standing, &[]).is_none());
     }

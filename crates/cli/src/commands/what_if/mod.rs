@@ -19,7 +19,7 @@ use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
 use crate::site::names::bank_of;
-use crate::ui::figures::{date, duration, half_life_text, now, number, parse_duration};
+use crate::ui::figures::{date, half_life_text, now, number, parse_duration, unrounded};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
@@ -293,6 +293,6 @@ impl Args {
             [] => "all users idle".to_owned(),
             names => format!("{} idle", names.join(", ")),
         };
-        format!("{} later, {idle}", duration(later.as_secs_f64()))
+        format!("{} later, {idle}", unrounded(later.as_secs_f64()))
     }
 }

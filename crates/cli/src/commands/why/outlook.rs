@@ -3,7 +3,7 @@
 //! usage decays.
 
 use super::text::Site;
-use crate::ui::figures::{date, duration, number, ordinal};
+use crate::ui::figures::{date, duration, number, ordinal, unrounded};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare::{Level, NodeId, NodeKind, Overtake, Shares};
@@ -176,7 +176,7 @@ impl Site<'_> {
             if self.unit.name() == "usage" { String::new() } else { format!(", in {}", self.unit.name()) };
         let heading = format!(
             "Recorded usage by period{unit}; every {}, the usage of each period {left}, and the oldest of {} is dropped:",
-            duration(pace.period),
+            unrounded(pace.period),
             count(pace.periods as usize, "period")
         );
         self.out.heading(&heading);

@@ -3,7 +3,7 @@
 
 use super::history::JobHistory;
 use crate::plugin::scheduling::{StartFacts, describe_list, is_pending};
-use crate::ui::figures::{duration, number, ordinal};
+use crate::ui::figures::{number, ordinal, unrounded};
 use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::TextPrinter;
@@ -152,7 +152,7 @@ impl TextPrinter<'_> {
         parts.push(count(job.nodes, "node"));
         parts.push(count(job.cores, "core"));
         parts.push(
-            job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", duration(limit))),
+            job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", unrounded(limit))),
         );
         parts.push(format!("urgency {}", job.urgency));
         parts.extend(job.submitted.map(|time| format!("submitted {}", self.words.when(time))));

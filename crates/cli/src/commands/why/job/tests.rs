@@ -657,3 +657,15 @@ fn why_counts_only_dependencies_named_after_limits_as_holds() {
     let limit = ("max-running-jobs-user-limit", true);
     assert_eq!(holds, [(names[0], false), limit, limit, (names[3], false)]);
 }
+
+#[test]
+fn the_time_limit_of_a_job_is_not_rounded() {
+    let (screen, words) = (make_screen(200), make_words());
+    let teller = TextPrinter::new(&screen, &words);
+    for (seconds, text) in [(8400.0, ", at most 2h 20m, "), (216_000.0, ", at most 60h, ")] {
+        let mut job = make_pending_job(22, 5003, "chem", make_priority(&[]));
+        job["duration"] = json!(seconds);
+        let properties = teller.describe_job_properties(&read_job(job));
+        assert!(properties.contains(text), "{properties}");
+    }
+}
