@@ -39,6 +39,7 @@ What would change it:
   bank chem would come before bank phys with 2,701 shares instead of 100, or with a usage of less than 33.33 instead of 900.
   To see all effects: flux fairshare what-if --shares chem=2701
 ";
+    let expected = expected.replace("what-if", &format!("what-if --tree {path}"));
     assert_eq!(ran.ok(), expected);
     let json = fairshare(["why", "bob", "ann/chem", "--tree", &path, "--json"]).json();
     // The user that is ranked first is printed first, in any order of arguments.
@@ -344,4 +345,22 @@ fn why_does_not_say_that_a_user_without_shares_used_more_than_their_share() {
     assert!(ran.ok().contains("with 1 share instead of 0.\n"), "{ran:?}");
     let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,served", "--user", "cat"]);
     assert!(ran.ok().ends_with("cat,has no shares\n"), "{ran:?}");
+}
+
+#[test]
+fn the_command_that_why_suggests_changes_the_same_tree() {
+    let (path, site) = (file("why_suggests", TREE), Site::small("why_suggests_database"));
+    let banks: Vec<&str> = vec!["A", "B"];
+    for (names, source) in [
+        (vec!["bob", "ann/chem"], vec!["--tree", path.as_str()]),
+        (vec!["bob", "ann/chem"], vec!["--tree", &path, "--policy", "fair-tree", "--set", "ties=documented"]),
+        (banks, vec!["-p", site.path()]),
+    ] {
+        let text = fairshare(["why"].iter().chain(&names).chain(&source)).ok().to_owned();
+        let command =
+            text.lines().find_map(|line| line.split_once("effects: flux fairshare ")).expect("a command").1;
+        let words: Vec<&str> = command.split(' ').collect();
+        assert!(words.windows(source.len()).any(|some| some == source), "{command}");
+        assert!(fairshare(words).ok().contains("shares instead of"), "{command}");
+    }
 }

@@ -285,6 +285,10 @@ fn show_reports_stale_stored_values() {
     assert!(ran.ok().contains("4 of 4 fair-shares stored differ from those shown here"), "{ran:?}");
     let update = format!("\"flux fairshare update -p {}\" stores these", site.path());
     assert!(ran.ok().contains(&update), "{ran:?}");
+    let with = ["--policy", "fair-tree", "--set", "ties=documented"];
+    let ran = fairshare(["show", "-p", site.path()].iter().chain(&with));
+    let update = format!("\"flux fairshare update -p {} {}\" stores these", site.path(), with.join(" "));
+    assert!(ran.ok().contains(&update), "{ran:?}");
     assert_eq!(fairshare(["show", "-p", site.path(), "--json"]).json()["stale"], 4);
     let plain = fairshare(["show", "-p", site.path(), "--no-header"]);
     assert_eq!(plain.ok().lines().count(), 7, "{plain:?}");

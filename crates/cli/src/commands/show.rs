@@ -191,13 +191,12 @@ impl Args {
             notes.extend(is_of_siblings.then(|| SIBLINGS.to_owned()));
         }
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
-            let with =
-                if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
-            let [update, push] = ["update", "push"].map(|name| self.input.command(name));
+            let update = self.input.command_on_tree("update", self.policy, &self.rules);
+            let push = self.input.command("push");
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
                 "{} of {} stored {differ} from those shown here; a plugin without live fair-share uses the stored ones. \
-                 \"{update}{with}\" stores these, --dry-run shows the changes; then \"{push}\" sends them.",
+                 \"{update}\" stores these, --dry-run shows the changes; then \"{push}\" sends them.",
                 number(stale),
                 count(ranking.ranked(), "fair-share"),
             ));

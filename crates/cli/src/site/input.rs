@@ -192,6 +192,24 @@ impl Input {
         mending::format_command(&self.database, name)
     }
 
+    /// Returns the command `flux fairshare NAME` on the same tree, with the same ranking policy and options.
+    pub(crate) fn command_on_tree(&self, name: &str, policy: PolicyArg, rules: &Rules) -> String {
+        let text = |path: &Path| path.display().to_string();
+        let options = [
+            ("-p", self.database.is_given().then(|| text(self.database.path()))),
+            ("--tree", self.tree.as_deref().map(text)),
+            ("--tree-format", self.tree_format.map(|format| format.to_string())),
+            ("--usage-file", self.usage_file.as_deref().map(text)),
+            ("--unknown-shares", self.unknown_shares.map(|shares| shares.to_string())),
+            ("--policy", policy.policy.map(|policy| policy.name().to_owned())),
+        ];
+        let options = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
+        let options = options.chain(rules.set.iter().map(|setting| ("--set", setting.clone())));
+        let words: Vec<String> = options.flat_map(|(option, value)| [option.to_owned(), value]).collect();
+        let words: Vec<&str> = std::iter::once(name).chain(words.iter().map(String::as_str)).collect();
+        mending::quote_command("fairshare", &words, &[]).trim_matches('"').to_owned()
+    }
+
     /// Returns the file that the tree comes from.
     pub(crate) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())

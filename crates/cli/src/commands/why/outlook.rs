@@ -70,7 +70,7 @@ impl Site<'_> {
         self.out.heading("What would change it:");
         self.out.item(&self.overtaking(&low, &high, change));
         if let (Some(shares), Some(text)) = (change.shares, self.argument(low.node)) {
-            self.out.item(&format!("To see all effects: flux fairshare what-if --shares {text}={shares}"));
+            self.out.item(&format!("To see all effects: {} --shares {text}={shares}", self.what_if));
         }
     }
 
@@ -101,7 +101,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns a node's name for options of what-if, or `None` if a shell would split it.
+    /// Returns a node's name for options of what-if, or `None` if a shell would split it or it looks like an option.
     fn argument(&self, node: NodeId) -> Option<String> {
         let text = match self.tree.kind(node) {
             NodeKind::Bank => self.tree.name(node).to_owned(),
@@ -110,7 +110,7 @@ impl Site<'_> {
             }
         };
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
-        text.chars().all(plain).then_some(text)
+        (text.chars().all(plain) && !text.starts_with('-')).then_some(text)
     }
 
     /// Prints when the usage of the level `lost` is back at its share, if all users of this level are idle. `lost` is the level

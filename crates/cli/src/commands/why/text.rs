@@ -209,6 +209,8 @@ pub(super) struct Site<'a> {
     pub(super) unit: Unit,
     /// The explanation.
     pub(super) out: ScreenText<'a>,
+    /// The command what-if on this tree.
+    pub(super) what_if: String,
     /// Decay of the database's usage, if it is known.
     pub(super) pace: Option<Pace>,
     /// Half-life in seconds, if it is given.
