@@ -8,8 +8,8 @@ use fairshare::Shares;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{Bank, SitePart};
 
-/// Returns the share of each bank in the whole site: its fraction of the shares among its siblings, times the fractions
-/// of the banks above.
+/// Returns the share of each bank's own associations in the whole site: the fraction of the shares right below the bank,
+/// times the fractions of the bank and of the banks above among their siblings.
 pub(super) fn bank_shares(site: &SitePart) -> BankShares {
     let count = |shares: Shares| match shares {
         Shares::Count(shares) => shares as f64,
@@ -21,12 +21,16 @@ pub(super) fn bank_shares(site: &SitePart) -> BankShares {
             *below.entry(parent).or_default() += count(bank.shares);
         }
     }
+    let mut own: BTreeMap<&BankName, f64> = BTreeMap::new();
     for leaf in site.associations.iter().filter(|leaf| leaf.active) {
+        *own.entry(&leaf.bank).or_default() += count(leaf.shares);
         *below.entry(&leaf.bank).or_default() += count(leaf.shares);
     }
     let by_name: HashMap<&BankName, &Bank> = site.banks.iter().map(|bank| (&bank.name, bank)).collect();
     let share_of_site = |bank: &Bank| {
-        let mut share = 1.0;
+        // The jobs of the banks below do not count for this bank.
+        let [own, all] = [&own, &below].map(|shares| shares.get(&bank.name).copied().unwrap_or(0.0));
+        let mut share = if all > 0.0 { own / all } else { 0.0 };
         let mut at = Some(bank);
         // The engine rejects cycles, but this loop must end in any case.
         for _ in 0..by_name.len() {

@@ -63,5 +63,5 @@ pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Mea
     Ok(measures::summarize_replay(trace, host.into_result(), &shares))
 }
 
-/// The share of each bank in the whole site.
+/// The share of each bank's own associations in the whole site.
 type BankShares = BTreeMap<BankName, f64>;

@@ -37,10 +37,10 @@ pub struct Group {
     pub slowdown: Distribution,
 }
 
-/// The share of a bank in the tree, and the fraction of the usage that its jobs had.
+/// The share of a bank's own associations in the tree, and the fraction of the usage that its jobs had.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BankShare {
-    /// The share of the bank in the whole site according to the tree.
+    /// The share of the bank's own associations in the whole site according to the tree.
     pub promised: f64,
     /// The bank's fraction of all core-seconds while the bank had pending or running jobs.
     pub delivered: Option<f64>,

@@ -122,6 +122,17 @@ fn remove_weights(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
+/// Half of the site belongs to bank a, which has one user and bank c. The user has a quarter of this half.
+#[test]
+fn the_promised_share_of_a_bank_is_without_the_banks_below() {
+    let mut site = make_scenario(4, &[("a", 1), ("b", 1)], &[(1, "a", 1), (2, "b", 5), (3, "c", 1)]).site;
+    let (name, parent) = ("c".into(), Some("a".into()));
+    site.banks.push(Bank { name, parent, shares: Shares::Count(3), usage: None, active: true });
+    let shares = super::delivery::bank_shares(&site);
+    let shares: Vec<(&str, f64)> = shares.iter().map(|(bank, share)| (bank.as_str(), *share)).collect();
+    assert_eq!(shares, [("a", 0.125), ("b", 0.5), ("c", 0.375), ("root", 0.0)]);
+}
+
 fn make_host(trace: &Trace, scenario: Scenario) -> Host<'_> {
     Host::new(trace, scenario, None).unwrap()
 }
