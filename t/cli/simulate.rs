@@ -424,3 +424,13 @@ fn simulate_applies_the_queue_settings_of_a_configuration() {
     assert_eq!((ran.status, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains(&refused) && ran.err.contains("fairshare.queues.queue1.exempt"), "{}", ran.err);
 }
+
+/// The fourth job requests more cores than the cluster has.
+#[test]
+fn a_rejected_job_does_not_extend_the_makespan() {
+    let trace = THREE.to_owned() + "4 1000 -1 9 8 -1 -1 8 9 -1 1 1 1 -1 1 -1 -1 -1\n";
+    let document = run_simulation(&file("simulate_rejected", trace), "");
+    let row = &document["scenarios"][0];
+    assert_eq!((&row["rejected"], &row["jobs"]), (&1.into(), &3.into()));
+    assert_eq!((&row["makespan"], &row["utilisation"]), (&200.0.into(), &0.875.into()));
+}

@@ -74,7 +74,7 @@ pub(super) struct Host<'a> {
     depth: usize,
     nodes: u64,
     pub(super) now: f64,
-    /// Time of the last event.
+    /// Time of the last end of a job that ran.
     last: f64,
     /// The starts of budget windows that are in the future, in descending order.
     window_starts: Vec<f64>,
@@ -190,9 +190,6 @@ impl<'a> Host<'a> {
             return true;
         }
         self.advance_to(next);
-        if next_of_job == Some(next) {
-            self.last = next;
-        }
         while self.window_starts.pop_if(|start| *start <= next).is_some() {
             self.turns = true;
         }

@@ -111,6 +111,7 @@ impl<'a> Host<'a> {
             self.cluster.release(number, job, started);
             self.meter.remove_cores(job.cores);
             used = f64::from(job.cores) * (self.now - started);
+            self.last = self.now;
         } else {
             self.queue.remove(active.priority, number, job.cores);
             self.jobs_with_priority_0 -= usize::from(active.state == State::Sched && active.priority == 0);
