@@ -26,6 +26,9 @@ test_expect_success 'simulate without options replays the jobs of the database o
 	jq -S "del(.trace, .cluster_of_instance)" out.json >wanted && test_cmp wanted found && flux fairshare simulate -p $DB >own &&
 	grep "^4 jobs on 4 nodes with 16 cores, as the Flux instance has" own && jq -e "(.cluster_of_instance | not)" out.json
 '
+test_expect_success 'simulate with --cores-per-node does not say that the instance has these cores' '
+	flux fairshare simulate -p $DB --cores-per-node 2 >own && cat own && grep "^4 jobs on 4 nodes with 8 cores\.$" own
+'
 test_expect_success 'simulate without an instance asks for --nodes' '
 	(unset FLUX_URI && test_expect_code 2 flux fairshare simulate -p $DB --uri local:///nonexistent 2>err) && cat err && grep "^flux-fairshare: --nodes is missing" err
 '

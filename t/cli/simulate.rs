@@ -434,3 +434,21 @@ fn a_rejected_job_does_not_extend_the_makespan() {
     assert_eq!((&row["rejected"], &row["jobs"]), (&1.into(), &3.into()));
     assert_eq!((&row["makespan"], &row["utilisation"]), (&200.0.into(), &0.875.into()));
 }
+
+#[test]
+fn the_cores_in_the_header_of_a_trace_are_divided_into_nodes() {
+    let path = file("simulate_nodes", THREE);
+    for (more, cluster) in [
+        ("", (4, 4)),
+        ("--cores-per-node 2", (2, 4)),
+        ("--cores-per-node 3", (2, 4)),
+        ("--nodes 3 --cores-per-node 2", (3, 6)),
+    ] {
+        let document = run_simulation(&path, more);
+        assert_eq!(
+            (&document["nodes"], &document["cores"]),
+            (&cluster.0.into(), &cluster.1.into()),
+            "{more}"
+        );
+    }
+}

@@ -215,18 +215,21 @@ fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common
     let size = Size { cores_per_node, whole_nodes: args.whole_nodes };
     let history = read::read_history(args.trace(), size, args.input.wait_option())?;
     let of_instance = instance.as_ref().map(|all| (all.nodes, all.cores));
-    let Some(nodes) = args.nodes.or(history.nodes).or(history.cores).or(of_instance.map(|(nodes, _)| nodes))
+    let of_cores = history.cores.map(|cores| cores.div_ceil(cores_per_node.into()));
+    let Some(nodes) = args.nodes.or(history.nodes).or(of_cores).or(of_instance.map(|(nodes, _)| nodes))
     else {
         let text =
             "--nodes is missing: neither the history nor a Flux instance says how large the cluster is";
         return Err(failure(text.to_owned()));
     };
     let stated = history.cores.or(of_instance.map(|(_, cores)| cores));
-    let stated = stated.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
+    let has_only_cores = history.nodes.is_none() && history.cores.is_some();
+    let is_stated = args.nodes.is_none() && (args.cores_per_node.is_none() || has_only_cores);
+    let stated = stated.filter(|_| is_stated);
     let cores = stated.unwrap_or(nodes.saturating_mul(cores_per_node.into()));
     let table = args.config.as_ref().map(config::read_table).transpose()?.unwrap_or_default();
     let common = Common { table, scheduler: args.scheduler, depth: args.backfill_depth, nodes, cores };
-    Ok((history, common, of_instance.is_some()))
+    Ok((history, common, of_instance.is_some() && is_stated))
 }
 
 /// Returns the site without usage, and assigns the jobs of the history to its associations.
