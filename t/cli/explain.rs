@@ -364,3 +364,25 @@ fn the_command_that_why_suggests_changes_the_same_tree() {
         assert!(fairshare(words).ok().contains("shares instead of"), "{command}");
     }
 }
+
+#[test]
+fn why_gives_banks_with_equal_values_the_same_place() {
+    let bank = |name: &str| format!(r#"{{"name": "{name}", "parent": "root", "shares": 1}}"#);
+    let user =
+        |bank: &str, usage| format!(r#"{{"user": "u", "bank": "{bank}", "shares": 1, "usage": {usage}}}"#);
+    let tree = format!(
+        r#"{{"banks": [{{"name": "root", "parent": null}}, {}, {}, {}], "associations": [{}, {}, {}]}}"#,
+        bank("x"),
+        bank("y"),
+        bank("z"),
+        user("x", 0),
+        user("y", 10),
+        user("z", 10)
+    );
+    let path = file("why_equal_banks", tree);
+    for (name, place) in [("x", "1st"), ("y", "2nd"), ("z", "2nd")] {
+        let ran = fairshare(["why", name, "--tree", &path]);
+        assert!(ran.ok().contains(&format!("bank {name} comes {place} of 3 right below root")), "{ran:?}");
+        assert_eq!(ran.ok().lines().filter(|line| line.ends_with("<-")).count(), 1, "{ran:?}");
+    }
+}

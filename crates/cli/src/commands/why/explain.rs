@@ -29,7 +29,10 @@ impl Site<'_> {
     pub(super) fn explain_bank(&self, bank: NodeId, explanation: &Explanation) {
         let name = self.out.screen.paint(BOLD, &self.full_name(bank));
         let siblings = self.siblings(bank);
-        let place = siblings.iter().position(|(node, _)| *node == bank).map(|at| at + 1);
+        let row = siblings.iter().position(|(node, _)| *node == bank);
+        // Siblings with equal values share a place.
+        let value = row.and_then(|row| siblings.get(row)).map(|(_, value)| *value);
+        let place = siblings.iter().position(|(_, other)| Some(*other) == value).map(|at| at + 1);
         match (self.tree.parent(bank), place) {
             (Some(_), _) if !self.tree.is_active(bank) => {
                 let text = "is inactive: no user below it is ranked, whatever its shares";
@@ -48,7 +51,7 @@ impl Site<'_> {
         if siblings.len() > 1 {
             self.out.blank();
             self.out.heading("Siblings:");
-            self.print_nodes(&siblings, place);
+            self.print_nodes(&siblings, row);
         }
         let members = self.sorted(self.tree.children(bank).collect());
         if !members.is_empty() {
@@ -117,9 +120,8 @@ impl Site<'_> {
         sorted
     }
 
-    /// Prints a table of the nodes around `place`, or of the first nodes if `place` is `None`.
-    fn print_nodes(&self, nodes: &[(NodeId, f64)], place: Option<usize>) {
-        let own = place.map(|place| place - 1);
+    /// Prints a table of the nodes around row `own`, or of the first nodes if `own` is `None`.
+    fn print_nodes(&self, nodes: &[(NodeId, f64)], own: Option<usize>) {
         let from =
             own.map_or(0, |own| own.saturating_sub(LISTED / 2)).min(nodes.len().saturating_sub(LISTED));
         let rows = nodes.iter().enumerate().skip(from).take(LISTED).map(|(at, (node, value))| {
