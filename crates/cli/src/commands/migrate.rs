@@ -19,6 +19,7 @@ use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{HeldJob, Stats};
 use fairshare_engine::engine::{HandOverOutcome, JobForHandOver, JobsToHandOverPage, Resting};
 use fairshare_engine::ids::{BankName, JobId, UserId};
+use fairshare_engine::limits::RULES;
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
@@ -165,7 +166,7 @@ fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<JobForHa
     let list: ListAnswer = serde_json::from_str(&answer).map_err(failure)?;
     let lost = |job: JobWithDependency| {
         let known = known.get(&job.id).map_or(&[][..], |held| held.deps.as_slice());
-        let is_lost = |name: &String| name.starts_with("max-") && !known.contains(name);
+        let is_lost = |name: &String| is_limit(name) && !known.contains(name);
         let names: Vec<String> = job.dependencies.into_iter().filter(is_lost).collect();
         let JobWithDependency { id, userid: user, urgency, bank, .. } = job;
         (!names.is_empty()).then_some(JobForHandOver {
@@ -180,6 +181,11 @@ fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<JobForHa
         })
     };
     Ok(list.jobs.into_iter().filter_map(lost).collect())
+}
+
+/// Returns true if the dependency `name` belongs to a limit or a budget.
+fn is_limit(name: &str) -> bool {
+    name.starts_with("max-") || RULES.parse(name).is_some()
 }
 
 /// The answer of job-list.
@@ -319,4 +325,19 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<JobForHandOver>)
         ..Report::default()
     })?;
     Ok(if lost_count == 0 { Answer::Yes } else { Answer::No })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_of_limits_and_budgets_are_known() {
+        for name in
+            ["max-running-jobs-user-limit.2", "max-old", "budget-node-hours-bank", "budget-gpu-hours-user"]
+        {
+            assert!(is_limit(name), "{name}");
+        }
+        assert!(!is_limit("after-start=ƒ1"));
+    }
 }
