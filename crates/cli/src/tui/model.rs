@@ -249,7 +249,7 @@ impl Model {
             (None, TopPage::Standings) => (self.count(), self.snapshot.more_standings),
             (None, TopPage::Jobs) => (self.count(), self.snapshot.more_jobs),
         };
-        if count == 0 {
+        if count == 0 || self.shown.is_empty() {
             return String::new();
         }
         let (first, last) = (number(self.shown.start + 1), number(self.shown.end));

@@ -198,6 +198,9 @@ fn the_tab_line_of_top_shows_the_number_of_rows() {
     assert!(tab_line("⇲").ends_with(" 282-300 of 300"));
     assert!(tab_line("/user12\n").ends_with(" 1-11 of 11"));
     assert!(!tab_line("/zz\n").contains(" of "), "no row, no count");
+    press(&mut model, "\x1b");
+    // The body has only the titles of the columns.
+    assert!(!draw_screen(&mut model, (80, 5), false).contains(" of 300\n"), "no row is shown");
     model.snapshot.more_standings = true;
     press(&mut model, "\x1b⇱");
     assert!(draw_screen(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
