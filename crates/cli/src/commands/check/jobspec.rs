@@ -144,7 +144,7 @@ impl SubmitArgs {
     /// gave a jobspec.
     pub(crate) fn words_with(&self, options: &[String]) -> Option<Vec<String>> {
         let mut all: Vec<String> =
-            options.iter().flat_map(|option| option.split(' ')).map(str::to_owned).collect();
+            options.iter().flat_map(|option| option.splitn(2, ' ')).map(str::to_owned).collect();
         let is_changed = |option: &str| options.iter().any(|changed| changed.starts_with(option));
         // With fewer nodes, the number of tasks on each node stays the same.
         let ntasks = self.ntasks.map(|ntasks| {
@@ -426,6 +426,8 @@ mod tests {
         }
         assert_eq!(with(&["-n2"], &["-B chem"]).as_deref(), Some("-B chem -n 2 COMMAND"));
         assert_eq!(with(&[JSON_FILE], &["-B chem"]), None);
+        let words = SubmitArgs::read(&[]).unwrap().words_with(&["-B my bank".to_owned()]);
+        assert_eq!(words.unwrap(), ["-B", "my bank", "COMMAND"]);
     }
 
     #[test]
