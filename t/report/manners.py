@@ -54,22 +54,35 @@ HELD = {"answer": {"when": 1763776000, "everybody": True, "running": 12, "pendin
                              "holds": ["max-run-jobs-queue", "x"]}]}}
 
 
-@claim
-def held_jobs_are_shown_where_a_plugin_answered(bench):
+def changed(bench, name, change):
+    """Opens the page of the demo site after `change` has changed its document."""
     source = open(bench.html("demo"), encoding="utf-8").read()
     before, rest = source.split('id="data">', 1)
     data, after = rest.split("</script>", 1)
     document = json.loads(data)
-    document["held"] = HELD
-    with open(bench.path("held.html"), "w", encoding="utf-8") as file:
+    change(document)
+    with open(bench.path(name), "w", encoding="utf-8") as file:
         file.write(before + 'id="data">' + json.dumps(document).replace("<", "\\u003c") + "</script>" + after)
-    page = bench.open("held.html")
+    return bench.open(name)
+
+
+@claim
+def the_length_of_a_period_of_usage_is_not_rounded(bench):
+    for seconds, words in [(302400, "84 hours"), (604800, "7 days")]:
+        page = changed(bench, "period.html", lambda document: (document["usage"].update(length=seconds), document.update(course=None)))
+        assert f"in each period of {words}, without decay" in text(page, "#usage-chart"), text(page, "#usage-chart")
+
+
+@claim
+def held_jobs_are_shown_where_a_plugin_answered(bench):
+    page = changed(bench, "held.html", lambda document: document.update(held=HELD))
     rows = page.js("Array.from(document.querySelectorAll('#held-jobs .bars tbody tr'), (r) => [r.children[0].textContent, r.children[3].textContent])")
     equal(rows, [["max-run-jobs-queue", "6"], ["<img src=x onerror=window.hit=1>", "3"]])
     assert "9 jobs were held by limits and 40 pending, 12 running" in text(page, "#held-jobs"), text(page, "#held-jobs")
     equal(len(texts(page, "#held-jobs details tbody tr")), 2)
     page.js("location.hash = 'bank=physics'")
     assert page.wait("document.querySelectorAll('#held-jobs details tbody tr').length === 1"), "those below the bank"
+    assert "The first of them; 5 more are held" in text(page, "#held-jobs"), text(page, "#held-jobs")
     page.js("location.hash = 'user=ada'")
     page.wait("!document.getElementById('person').hidden")
     assert "1 held job" in text(page, "#person"), "and the user's own"

@@ -58,6 +58,7 @@ def its_figures_are_those_that_the_run_prints(bench):
                ratio(one["slowdown_mean"]), ratio(one["slowdown_p95"]), part(one["utilisation"]), f"{one['jain']:.3f}", span(one["behind"])]
               for one in printed["scenarios"]]
     equal(rows(page, "scenarios-table"), wanted, "scenarios")
+    assert "Left out: run time, size or summary line is missing" in text(page, "#history-table"), text(page, "#history-table")
     banks = [[one["scenario"], one["group"], f"{one['jobs']:,}", part(one["promised"]), part(one["delivered"]), f"{one['delivered'] / one['promised']:.2f} ×",
               span(one["wait_mean"]), span(one["wait_p95"]), ratio(one["slowdown_mean"]), ratio(one["slowdown_p95"])]
              for one in printed["groups"] if one["by"] == "bank"]

@@ -37,6 +37,12 @@ function duration(seconds) {
   return count(Math.max(0, Math.ceil(seconds)), 'second');
 }
 
+// Formats a duration in the largest unit of which it is a multiple.
+function unrounded(seconds) {
+  const [length, name] = [[DAY, 'day'], [HOUR, 'hour'], [60, 'minute'], [1, 'second']].find(([size]) => seconds % size === 0 || size === 1);
+  return count(seconds / length, name);
+}
+
 // Escapes invisible characters in a name, and characters that change the direction of writing.
 const ACTS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 function shown(name) {

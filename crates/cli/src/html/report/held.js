@@ -36,7 +36,15 @@ function drawHeld(bank) {
   const limits = held.by_limit.map(([limit, jobs]) => [shown(limit), LIMITS[limit] || '', bar(jobs), grouped.format(jobs)]);
   put('held-jobs', lead,
     table('Held by limit; several limits may hold a job', [['Limit'], ['Counts'], ['', 'wide-cell'], ['Jobs', 'number']].map(([title, kindOf]) => [title || 'As a bar', kindOf]), limits, { class: 'bars' }),
-    jobsTable(held.jobs.filter((job) => bank === ROOT || isInFocus(job.bank)), held.more));
+    jobsTable(...findHeldJobs(held, bank)));
+}
+
+// Returns the listed held jobs of a bank and of the banks below it, and the number of their held jobs that are not listed.
+function findHeldJobs(held, bank) {
+  if (bank === ROOT) return [held.jobs, held.more];
+  const jobs = held.jobs.filter((job) => isInFocus(job.bank));
+  const all = held.by_bank.filter(([name]) => isInFocus(name)).reduce((sum, [, , count]) => sum + count, 0);
+  return [jobs, Math.max(0, all - jobs.length)];
 }
 
 function isInFocus(name) {

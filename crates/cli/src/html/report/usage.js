@@ -34,7 +34,7 @@ function ofPeriods({ from, length, banks: rows, users: bins }) {
     bank: (bank) => periods.map((period) => rows[period][bank]),
     users: bins.length >= rows.length && ((first, last) => Array.from({ length: last - first }, (_, at) => periods.map((period) =>
       (factor > 0 || period === 0 ? bins[period][first + at] / factor ** period : 0)))),
-    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of ${name} in each period of ${duration(length)}, without decay. A job counts in the period in which it ended. The last period has not ended yet.`,
+    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of ${name} in each period of ${unrounded(length)}, without decay. A job counts in the period in which it ended. The last period has not ended yet.`,
   };
 }
 

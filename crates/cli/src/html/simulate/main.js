@@ -41,7 +41,7 @@ function drawHistory() {
     ['Core-hours in all', grouped.format(all / HOUR)],
     ['Core-seconds requested / available in that time', long > 0 ? part(all / (simulation.cores * long)) : '–'],
     ['Recorded wait, on average', written(span, simulation.recorded_wait_mean)],
-    ['Left out: run time or size is missing', grouped.format(simulation.skipped)],
+    ['Left out: run time, size or summary line is missing', grouped.format(simulation.skipped)],
   ];
   put('history-table', table('The submitted jobs', [['Property'], ['', 'number']].map(([title, kindOf]) => [title || 'Value', kindOf]), rows, { class: 'facts-table' }));
 }
