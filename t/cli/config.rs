@@ -67,3 +67,21 @@ fn a_file_that_can_not_be_read_is_an_error() {
     assert!(ran.error().contains("/nowhere/at/all.toml: can't be read: No such file"), "{ran:?}");
     assert_eq!(fairshare(["config", "check"]).status, 2);
 }
+
+#[test]
+fn bytes_that_are_not_utf_8_are_accepted_only_in_comments() {
+    let directory = directory("config_latin_1");
+    for (text, status, fault) in [
+        (&b"# caf\xe9\n[fairshare]\nrefresh = 30\n"[..], 0, ""),
+        (
+            b"[fairshare]\n[x]\ny = \"caf\xe9\"\n",
+            1,
+            "contains a text that is not UTF-8, which Flux can't read",
+        ),
+    ] {
+        let path = directory.join("a.toml");
+        std::fs::write(&path, text).expect("written");
+        let ran = fairshare(["config", "check", path.to_str().expect("UTF-8")]);
+        assert!(ran.status == status && ran.err.is_empty() && ran.out.contains(fault), "{ran:?}");
+    }
+}

@@ -80,12 +80,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.json {
         let document = ConfigDocument { accepted: faults.is_empty(), faults: &faults };
         say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
-    } else if faults.is_empty() {
-        for file in &args.files {
-            say(format_args!("{}: accepted", printable(&file.to_string_lossy())))?;
-        }
-    }
-    if !args.json {
+    } else {
+        let mut accepted = args.files.iter().filter(|_| faults.is_empty()).map(|file| file.to_string_lossy());
+        accepted.try_for_each(|file| say(format_args!("{}: accepted", printable(&file))))?;
         faults.iter().try_for_each(say)?;
     }
     Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
@@ -113,8 +110,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
     for file in files {
         for file in list_files(file)? {
-            let text = fs::read_to_string(&file).map_err(|error| describe_read_failure(&file, &error))?;
-            match parse(&file, &text) {
+            match parse(&file, &fs::read(&file).map_err(|error| describe_read_failure(&file, &error))?) {
                 Ok(table) => {
                     for text in document::warn_of_retired_keys(&Value::Object(table.clone()).to_string()) {
                         remark(format_args!("{}: {text}", file.display()));
@@ -200,15 +196,20 @@ fn describe_read_failure(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Parses a file as Flux does: .json as JSON, any other as TOML. The error is a sentence for the user.
-fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, String> {
+fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, String> {
     if file.extension().is_some_and(|extension| extension == "json") {
-        return serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"));
+        return serde_json::from_slice(bytes).map_err(|error| format!("not a JSON object: {error}"));
     }
+    // Flux accepts bytes that are not UTF-8 in comments, but not in values.
+    let text = &*String::from_utf8_lossy(bytes);
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
         let line = line.map_or(String::new(), |line| format!("line {line}: "));
         format!("{line}not TOML: {}", error.message())
     })?;
+    if text.as_bytes() != bytes && format!("{table:?}").contains('\u{fffd}') {
+        return Err("contains a text that is not UTF-8, which Flux can't read".to_owned());
+    }
     table.into_iter().map(|(key, value)| Ok((key, convert_toml(value)?))).collect()
 }
 
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn tables_are_merged_and_arrays_are_replaced() {
-        let table = |text: &str| parse(Path::new("x.toml"), text).expect("it is TOML");
+        let table = |text: &str| parse(Path::new("x.toml"), text.as_bytes()).expect("it is TOML");
         let mut merged = table("a = 1\n[fairshare]\nrefresh = 3\nlimits = [{ scope = \"bank\" }]\n");
         merge(&mut merged, &table("[fairshare]\nage-max = 5\nlimits = []\n[b]\n"));
         assert_eq!(
@@ -264,11 +265,11 @@ mod tests {
 
     #[test]
     fn a_syntax_error_names_its_line() {
-        let fault = parse(Path::new("x.toml"), "a = 1\nb = = 2\n").expect_err("it is no TOML");
+        let fault = parse(Path::new("x.toml"), b"a = 1\nb = = 2\n").expect_err("it is no TOML");
         assert!(fault.starts_with("line 2: not TOML: "), "{fault}");
-        let fault = parse(Path::new("x.toml"), "a = nan\n").expect_err("Flux does not read it");
+        let fault = parse(Path::new("x.toml"), b"a = nan\n").expect_err("Flux does not read it");
         assert_eq!(fault, "contains the number NaN, which Flux can't read");
-        let fault = parse(Path::new("x.json"), "[]").expect_err("it is no object");
+        let fault = parse(Path::new("x.json"), b"[]").expect_err("it is no object");
         assert!(fault.starts_with("not a JSON object: "), "{fault}");
     }
 }
