@@ -207,7 +207,7 @@ impl Input {
         let options = options.chain(rules.set.iter().map(|setting| ("--set", setting.clone())));
         let words: Vec<String> = options.flat_map(|(option, value)| [option.to_owned(), value]).collect();
         let words: Vec<&str> = std::iter::once(name).chain(words.iter().map(String::as_str)).collect();
-        mending::quote_command("fairshare", &words, &[]).trim_matches('"').to_owned()
+        mending::join_command("fairshare", &words, &[])
     }
 
     /// Returns the file that the tree comes from.

@@ -73,6 +73,7 @@ impl From<PipelineError> for Failure {
 
 /// Returns the failure for rows of a database that are not a tree, with the command that repairs them.
 pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure {
+    let flux_command = |words: &[&str], names: &[&str]| quote_command("account", words, names);
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" creates the first bank".to_owned(),
         TreeError::NoRoot => format!(
@@ -137,7 +138,7 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
 pub(crate) fn format_command(database: &DatabaseArg, name: &str) -> String {
     let path = database.is_given().then(|| database.path().display().to_string());
     let words: Vec<&str> = [name].into_iter().chain(path.iter().flat_map(|path| ["-p", path])).collect();
-    quote_command("fairshare", &words, &[]).trim_matches('"').to_owned()
+    join_command("fairshare", &words, &[])
 }
 
 /// Returns the command that removes all limits of a user or bank, over all queues or in `queue`.
@@ -145,7 +146,7 @@ pub(crate) fn unset_limit_command(scope: &str, name: &str, queue: &str) -> Strin
     let in_queue = format!("--queue={queue}");
     let mut words = vec!["limit", "unset"];
     words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
-    quote_command("fairshare", &words, &[scope, name]).trim_matches('"').to_owned()
+    join_command("fairshare", &words, &[scope, name])
 }
 
 /// Returns the command that runs an SQL statement on the database, in quotes.
@@ -154,16 +155,16 @@ fn sqlite3_command(database: &Path, statement: &str) -> String {
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
-/// Returns the `flux account` command with these words and names, in quotes.
-fn flux_command(words: &[&str], names: &[&str]) -> String {
-    quote_command("account", words, names)
+/// Returns the command `flux SUBCOMMAND WORDS NAMES`, in quotes.
+pub(crate) fn quote_command(subcommand: &str, words: &[&str], names: &[&str]) -> String {
+    format!("\"{}\"", join_command(subcommand, words, names))
 }
 
-/// Returns the command `flux SUBCOMMAND WORDS NAMES`, in quotes. Words with spaces or special characters are quoted for the shell.
-pub(crate) fn quote_command(subcommand: &str, words: &[&str], names: &[&str]) -> String {
+/// Returns the command `flux SUBCOMMAND WORDS NAMES`. Words with spaces or special characters are quoted for the shell.
+pub(crate) fn join_command(subcommand: &str, words: &[&str], names: &[&str]) -> String {
     let quoted = |word: &&str| quote_for_shell(&printable(word));
     // Without this mark, a name with a leading dash would be an option.
     let mark = names.iter().any(|name| name.starts_with('-')).then_some(&"--");
     let words: Vec<String> = words.iter().chain(mark).chain(names).map(quoted).collect();
-    format!("\"flux {subcommand} {}\"", words.join(" "))
+    format!("flux {subcommand} {}", words.join(" "))
 }

@@ -32,10 +32,14 @@ pub struct Association {
 }
 
 impl Association {
+    /// Returns the cap on active jobs, or `None` if it is unlimited. 0 or less means unlimited.
+    pub fn active_jobs_cap(&self) -> Option<u64> {
+        self.max_active_jobs.finite_cap().filter(|cap| *cap > 0)
+    }
+
     /// Returns how many more jobs the association may submit if it has `active_jobs` active jobs.
     pub fn active_headroom(&self, active_jobs: u64) -> u64 {
-        let is_limited = self.max_active_jobs.0 > 0;
-        if is_limited { self.max_active_jobs.cap().saturating_sub(active_jobs) } else { u64::MAX }
+        self.active_jobs_cap().map_or(u64::MAX, |cap| cap.saturating_sub(active_jobs))
     }
 
     /// Returns true if flux-accounting's test suite marks the association as broken, by the cap -1 on running jobs.

@@ -207,10 +207,8 @@ pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFa
     let job = shared.ledger.job(facts.id)?;
     let moves_bank = job.association().is_some_and(|present| present != association);
     let moves_queue = job.queue.as_deref() != facts.queue;
-    if !(moves_bank && moves_queue) {
-        return None;
-    }
-    full_queue_rejection(shared, job, association, facts.state, facts.queue?)
+    let queue = facts.queue.filter(|_| moves_bank && moves_queue)?;
+    full_queue_rejection(shared, job, association, facts.state, queue)
 }
 
 pub fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {

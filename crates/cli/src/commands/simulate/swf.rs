@@ -51,7 +51,7 @@ pub(super) fn read_trace(
     size: Option<Size>,
     history: &mut History,
 ) -> Result<(), String> {
-    let (mut start, mut bytes, mut summary) = (0.0, Vec::new(), None);
+    let (mut start, mut bytes, mut previous) = (0.0, Vec::new(), None);
     for number in 1_u64.. {
         let at_line = |text: String| format!("line {number}: {text}");
         if read_line(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
@@ -72,11 +72,11 @@ pub(super) fn read_trace(
         // A job in parts has a summary line, and the lines of its parts follow.
         let job = fields.first().copied();
         if fields.get(STATUS).is_some_and(|status| PARTS.contains(status)) {
-            history.skipped += usize::from(job != summary);
+            history.skipped += usize::from(job != previous);
         } else {
             add_job(&fields, start, size, history).map_err(at_line)?;
         }
-        summary = job;
+        previous = job;
     }
     Ok(())
 }

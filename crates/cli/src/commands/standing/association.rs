@@ -2,7 +2,7 @@
 //! Prints an association: its place, jobs and limits, and the levels of the tree above it.
 
 use crate::commands::why::job::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
-use crate::ui::figures::{Unit, describe_associations_ahead, hours, number, ordinal, unrounded};
+use crate::ui::figures::{Unit, describe_associations_ahead, half_life_text, hours, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, ValueColumn, column, value_column};
 use crate::ui::teller::TextPrinter;
@@ -213,7 +213,7 @@ impl TextPrinter<'_> {
             self.line("This site shows users only their own numbers.");
         }
         if let Some(half_life) = standing.half_life {
-            self.line(&format!("Usage decays by half every {}.", unrounded(half_life)));
+            self.line(&format!("Usage decays by half every {}.", half_life_text(half_life)));
         }
         let above = association.levels.iter().filter_map(|level| Some((level, level.even_at?)));
         match above.max_by(|(_, a), (_, b)| a.total_cmp(b)) {

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::HashMap;
 
 use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
-use crate::ui::figures::{Unit, plain, unrounded};
+use crate::ui::figures::{Unit, half_life_text, plain, unrounded};
 use crate::ui::printable::count;
 use crate::ui::teller::TextPrinter;
 use fairshare_client::Flux;
@@ -129,7 +129,7 @@ impl TextPrinter<'_> {
             self.item(&format!("if no job runs from now on, {half}{rest}"));
         }
         let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
-            format!("usage halves every {}, so decay alone never makes it 0", unrounded(half_life))
+            format!("usage halves every {}, so decay alone never makes it 0", half_life_text(half_life))
         });
         let dropped = standing.reset.map_or(String::new(), |reset| {
             format!("; the usage of a job counts at most until {} after its end", unrounded(reset))

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::outcome::{Failure, Result, failure};
 use crate::site::input::Loaded;
-use crate::site::mending::quote_command;
+use crate::site::mending::join_command;
 use crate::site::names::{bank_of, describe_ambiguous_bank, find_associations};
 use crate::ui::figures::{Unit, number};
 use crate::ui::printable::printable;
@@ -193,9 +193,8 @@ impl Edits<'_> {
             let node = find_node(tree, &edit.name).ok()?;
             let (shares, bank) = (format!("--shares={count}"), format!("--bank={}", bank_of(tree, node)));
             let is_bank = tree.kind(node) == NodeKind::Bank;
-            let words = if is_bank { vec!["edit-bank"] } else { vec!["edit-user", &bank] };
-            let words = [words, vec![&shares]].concat();
-            Some(quote_command("account", &words, &[tree.name(node)]).trim_matches('"').to_owned())
+            let words = if is_bank { vec!["edit-bank", &shares] } else { vec!["edit-user", &bank, &shares] };
+            Some(join_command("account", &words, &[tree.name(node)]))
         };
         self.shares.iter().filter_map(command).collect()
     }

@@ -359,7 +359,7 @@ fn show_association(
         usage: index.and_then(|index| view.standing.usage(index, now)),
         jobs: AssociationJobs {
             active: view.limits().sum_usage_over_queues(id).0,
-            max_active: record.max_active_jobs.finite_cap().filter(|cap| *cap > 0),
+            max_active: record.active_jobs_cap(),
             held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
             blocked: count_blocked_jobs(view, id),
@@ -404,7 +404,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     let mut shown = vec![LimitUsage {
         used: Some(view.limits().sum_usage_over_queues(id).0),
         reserved: Some(0),
-        cap: record.max_active_jobs.finite_cap().filter(|cap| *cap > 0),
+        cap: record.active_jobs_cap(),
         ..show("max-active-jobs", None, active_jobs, record.max_active_jobs)
     }];
     let own = view.limits().limits_in_records(id, None);
