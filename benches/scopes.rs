@@ -13,7 +13,7 @@
 
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
-use fairshare::{Options, Policy as Ranking, Shares};
+use fairshare::{Options, Policy as Ranking};
 use fairshare_benches::{processor, records};
 use fairshare_engine::accounts::{AssociationRecord, Budget, Cap, SiteLimit, SiteRecords, Target};
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State};
@@ -84,13 +84,13 @@ fn make_tree(budgets: Vec<Budget>) -> SitePart {
         options: Options::default(),
         replaces_all: false,
     };
-    let bank = |name, parent| Bank { name, parent, shares: Shares::Count(1), usage: None, active: true };
+    let bank = |name, parent| Bank { name, parent, shares: 1, usage: None, active: true };
     let banks = (0..BANKS).map(|at| bank(bank_name(at), Some("root".into())));
     let leaf = |user| Leaf {
         user: Some(UserId(user)),
         name: format!("u{user}").into(),
         bank: bank_name(user % BANKS),
-        shares: Shares::Count(1),
+        shares: 1,
         active: true,
         usage: Some(1.0),
         counted: Watermark::through(NOW),

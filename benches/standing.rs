@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fairshare::accrual::{HalfLife, Mode};
 use fairshare::periods::{Resources, Weights};
-use fairshare::{Options, Policy, Shares};
+use fairshare::{Options, Policy};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
 use fairshare_engine::priority::{Pending, PendingJob};
@@ -36,7 +36,7 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
     let bank = |bank: usize| Bank {
         name: bank_name(bank),
         parent: (bank > 0).then(|| bank_name(bank.saturating_sub(1) / 10)),
-        shares: Shares::Count(1 + bank as u64 * 7 % 100),
+        shares: 1 + bank as u64 * 7 % 100,
         usage: None,
         active: true,
     };
@@ -44,7 +44,7 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
         user: Some(UserId(leaf as u32)),
         name: format!("u{leaf:06}").into(),
         bank: bank_name(leaf % banks),
-        shares: Shares::Count(1 + random.generate_number_below(1_000)),
+        shares: 1 + random.generate_number_below(1_000),
         active: true,
         usage: Some(random.generate_number_below(1_000_000_000) as f64 / 7.0),
         counted: Watermark::default(),
@@ -197,14 +197,14 @@ fn bench_interleaving_of_users(criterion: &mut Criterion) {
         let bank = |number| Bank {
             name: bank_name(number),
             parent: (number > 0).then(|| bank_name(0)),
-            shares: Shares::Count(1),
+            shares: 1,
             usage: None,
             active: true,
         };
         idle.banks = (0..=banks).map(bank).collect();
         for (user, leaf) in idle.associations.iter_mut().enumerate() {
             leaf.bank = bank_name(1 + user % banks);
-            (leaf.shares, leaf.usage) = (Shares::Count(1), None);
+            (leaf.shares, leaf.usage) = (1, None);
         }
         let users_in: Vec<(UserId, BankName)> =
             idle.associations.iter().filter_map(|leaf| Some((leaf.user?, leaf.bank.clone()))).collect();

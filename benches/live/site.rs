@@ -3,7 +3,7 @@
 
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
-use fairshare::{Options, Policy, Shares};
+use fairshare::{Options, Policy};
 use fairshare_benches::random::Random;
 use fairshare_benches::records;
 use fairshare_engine::accounts::{AssociationRecord, SiteRecords};
@@ -56,12 +56,11 @@ pub fn make_push(
         options: Options::default(),
         replaces_all: false,
     };
-    let mut banks =
-        vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None, active: true }];
+    let mut banks = vec![Bank { name: "root".into(), parent: None, shares: 1, usage: None, active: true }];
     banks.extend((0..users).step_by(USERS_PER_BANK).map(|first| Bank {
         name: bank_name(first).as_str().into(),
         parent: Some("root".into()),
-        shares: Shares::Count((first..users.min(first + USERS_PER_BANK)).map(user_shares).sum()),
+        shares: (first..users.min(first + USERS_PER_BANK)).map(user_shares).sum(),
         usage: None,
         active: true,
     }));
@@ -72,7 +71,7 @@ pub fn make_push(
         user: Some(UserId(user as u32)),
         name: format!("u{user:06}").into(),
         bank: bank_name(user).as_str().into(),
-        shares: Shares::Count(user_shares(user)),
+        shares: user_shares(user),
         active: true,
         usage: is_active(user, users, active).then(|| {
             site_usage * user_shares(user) as f64 / active_shares as f64

@@ -5,7 +5,6 @@ pub mod idset;
 mod job_id_text;
 mod job_map;
 mod measure;
-pub(crate) mod shares;
 
 pub use job_id_text::{f58, replace_job_numbers_with_f58};
 pub use job_map::JobMap;

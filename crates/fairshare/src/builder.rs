@@ -41,7 +41,7 @@ impl Rows {
         flags.put(Flags::USAGE_UNSET, usage.is_none());
         self.name.push(name);
         self.above.push(above);
-        self.shares.push(if let Shares::Count(count) = shares { count } else { 0 });
+        self.shares.push(shares.count());
         // Adding 0 turns -0 into 0, so that no "-0" is printed.
         self.usage.push(usage.unwrap_or(0.0) + 0.0);
         self.flags.push(flags);

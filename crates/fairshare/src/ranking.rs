@@ -235,8 +235,11 @@ impl Ranking {
             // competes. The value is 0 if this bank is the root.
             let arena = tree.bank_node(self.sums.find_bank_where_node_competes(tree, node));
             let is_root = tree.parent(arena).is_none();
-            detail.norm_shares =
-                if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
+            detail.norm_shares = if is_root {
+                0.0
+            } else {
+                ratio(tree.shares(arena).count() as f64, self.siblings(tree, arena).0)
+            };
             // A bank with parent shares has no level fair-share: its children compete in its place.
             detail.level_fs = (!tree.is_bank(node)).then_some(f64::INFINITY);
             return;
@@ -260,9 +263,4 @@ impl Ranking {
         detail.effective_usage = numbers.effective_usage;
         numbers
     }
-}
-
-/// Returns the number of shares of a node, 0 with [`Shares::Parent`].
-pub(super) fn shares_of(tree: &Tree, node: NodeId) -> f64 {
-    if let Shares::Count(count) = tree.shares(node) { count as f64 } else { 0.0 }
 }

@@ -11,6 +11,13 @@ pub enum Shares {
     Parent,
 }
 
+impl Shares {
+    /// Returns the number of shares, or 0 for [`Shares::Parent`].
+    pub fn count(self) -> u64 {
+        if let Shares::Count(count) = self { count } else { 0 }
+    }
+}
+
 impl Default for Shares {
     fn default() -> Shares {
         Shares::Count(0)

@@ -236,7 +236,7 @@ impl Tree {
         if let (Some(own), Some(flags)) =
             (self.shares.get_mut(node.index()), self.flags.get_mut(node.index()))
         {
-            *own = if let Shares::Count(count) = shares { count } else { 0 };
+            *own = shares.count();
             flags.put(Flags::PARENT_SHARES, shares == Shares::Parent);
         }
     }

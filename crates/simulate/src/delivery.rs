@@ -4,27 +4,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::BankShares;
-use fairshare::Shares;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{Bank, SitePart};
 
 /// Returns the share of each bank's own associations in the whole site: the fraction of the shares right below the bank,
 /// times the fractions of the bank and of the banks above among their siblings.
 pub(super) fn bank_shares(site: &SitePart) -> BankShares {
-    let count = |shares: Shares| match shares {
-        Shares::Count(shares) => shares as f64,
-        Shares::Parent => 0.0,
-    };
     let mut below: BTreeMap<&BankName, f64> = BTreeMap::new();
     for bank in site.banks.iter().filter(|bank| bank.active) {
         if let Some(parent) = &bank.parent {
-            *below.entry(parent).or_default() += count(bank.shares);
+            *below.entry(parent).or_default() += bank.shares as f64;
         }
     }
     let mut own: BTreeMap<&BankName, f64> = BTreeMap::new();
     for leaf in site.associations.iter().filter(|leaf| leaf.active) {
-        *own.entry(&leaf.bank).or_default() += count(leaf.shares);
-        *below.entry(&leaf.bank).or_default() += count(leaf.shares);
+        *own.entry(&leaf.bank).or_default() += leaf.shares as f64;
+        *below.entry(&leaf.bank).or_default() += leaf.shares as f64;
     }
     let by_name: HashMap<&BankName, &Bank> = site.banks.iter().map(|bank| (&bank.name, bank)).collect();
     let share_of_site = |bank: &Bank| {
@@ -36,7 +31,7 @@ pub(super) fn bank_shares(site: &SitePart) -> BankShares {
         for _ in 0..by_name.len() {
             let Some((bank, parent)) = at.and_then(|bank| Some((bank, bank.parent.as_ref()?))) else { break };
             let all = below.get(parent).copied().unwrap_or(0.0);
-            share *= if all > 0.0 && bank.active { count(bank.shares) / all } else { 0.0 };
+            share *= if all > 0.0 && bank.active { bank.shares as f64 / all } else { 0.0 };
             at = by_name.get(parent).copied();
         }
         share

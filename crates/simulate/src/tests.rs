@@ -9,7 +9,7 @@ use super::host::Host;
 use super::{Party, Scenario, Scheduler, Trace};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
-use fairshare::{self, Options, Shares};
+use fairshare::{self, Options};
 use fairshare_engine::accounts::{Association, AssociationRecord, ConfigPatch, SiteRecords, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, Limit, UserId};
@@ -55,7 +55,7 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
     let bank = |name: &str, parent: Option<&BankName>, shares| Bank {
         name: name.into(),
         parent: parent.cloned(),
-        shares: Shares::Count(shares),
+        shares,
         usage: None,
         active: true,
     };
@@ -80,7 +80,7 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
         user: Some(UserId(user)),
         name: format!("user{user}").into(),
         bank: bank.into(),
-        shares: Shares::Count(shares),
+        shares,
         active: true,
         usage: Some(0.0),
         counted: Watermark::through(0.0),
@@ -127,7 +127,7 @@ fn remove_weights(mut scenario: Scenario) -> Scenario {
 fn the_promised_share_of_a_bank_is_without_the_banks_below() {
     let mut site = make_scenario(4, &[("a", 1), ("b", 1)], &[(1, "a", 1), (2, "b", 5), (3, "c", 1)]).site;
     let (name, parent) = ("c".into(), Some("a".into()));
-    site.banks.push(Bank { name, parent, shares: Shares::Count(3), usage: None, active: true });
+    site.banks.push(Bank { name, parent, shares: 3, usage: None, active: true });
     let shares = super::delivery::bank_shares(&site);
     let shares: Vec<(&str, f64)> = shares.iter().map(|(bank, share)| (bank.as_str(), *share)).collect();
     assert_eq!(shares, [("a", 0.125), ("b", 0.5), ("c", 0.375), ("root", 0.0)]);

@@ -10,7 +10,6 @@ use super::site_chunks::build_chunks;
 use super::writing::{PAGE, WriterStep, Writing};
 use super::{ENDED_PERIOD, MANIFEST, MAX_PANICS, Snapshot};
 use crate::jobtap::{ENOENT, Error, LogLevel};
-use fairshare::Shares;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 use fairshare::periods::Resources;
 use fairshare_engine::accounts::{
@@ -42,7 +41,7 @@ fn make_association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -
         user: Some(UserId(user)),
         name: format!("u{user}\\").into(),
         bank: bank.into(),
-        shares: Shares::Count(u64::from(user)),
+        shares: u64::from(user),
         active: association.active,
         usage: Some(usage),
         counted: Watermark::through(fairshare * 1e9),
@@ -415,7 +414,7 @@ fn snapshot_chunks_have_the_documented_format() {
         max_nodes_per_job: 8,
         max_time_per_job: 9,
     };
-    let bank = Bank { name: "A".into(), parent: None, shares: Shares::Count(2), usage: None, active: true };
+    let bank = Bank { name: "A".into(), parent: None, shares: 2, usage: None, active: true };
     let leaf = Leaf {
         user: None,
         usage: None,

@@ -4,7 +4,7 @@
 use super::association_record;
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
-use fairshare::{Policy, Shares, Ties};
+use fairshare::{Policy, Ties};
 use fairshare_engine::standing::{SitePart, Watermark};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
@@ -60,7 +60,7 @@ fn a_tree_is_read_from_banks_and_associations() {
     // A record without shares and usage, such as the instance owner's, is not in the tree.
     assert_eq!(site.associations.len(), 1);
     let ann = &site.associations[0];
-    assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", Shares::Count(3), Some(1.5)));
+    assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", 3, Some(1.5)));
     assert_eq!(ann.counted, Watermark::through(17.0));
 }
 

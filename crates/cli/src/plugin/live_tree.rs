@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::ask::{Refusal, ask};
 use crate::outcome::failure;
-use fairshare::{Builder, Options, Policy, Tree};
+use fairshare::{Builder, Options, Policy, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::standing::{LeafRow, TreePage};
@@ -86,7 +86,7 @@ fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
     let is_node_seconds = (first.node_weight, first.core_weight, first.gpu_weight) == (1.0, 0.0, 0.0);
     let mut builder = Builder::default();
     for bank in pages.iter().flat_map(|page| &page.banks) {
-        let (name, parent, shares) = (bank.name.as_str(), bank.parent.as_deref(), bank.shares);
+        let (name, parent, shares) = (bank.name.as_str(), bank.parent.as_deref(), Shares::Count(bank.shares));
         builder.bank(name, parent, shares, bank.usage, bank.active);
     }
     let mut leaves: Vec<LeafRow> = pages.into_iter().flat_map(|page| page.leaves).collect();
@@ -94,7 +94,13 @@ fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
     let in_force =
         leaves.iter().map(|leaf| StoredAssociation { rowid: 0, fairshare: leaf.fairshare }).collect();
     for leaf in &leaves {
-        builder.association(&leaf.name, &leaf.bank, leaf.shares, Some(leaf.usage), leaf.active);
+        builder.association(
+            &leaf.name,
+            &leaf.bank,
+            Shares::Count(leaf.shares),
+            Some(leaf.usage),
+            leaf.active,
+        );
     }
     let tree = builder.build().map_err(|error| Refusal::Failed(failure(error)))?;
     Ok(PluginFairshareTree { tree, in_force, policy, options, now, half_life, is_node_seconds })

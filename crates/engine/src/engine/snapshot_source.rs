@@ -5,7 +5,7 @@ use super::{Effect, Level, Shared, View, budgets::recount_if_ended_jobs_are_know
 use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
-use fairshare::{Shares, insert_all};
+use fairshare::insert_all;
 use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
@@ -116,7 +116,7 @@ pub fn site_document(view: &View<'_>) -> SavedSite {
     // its jobs.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
-        Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
+        Some(Bank { name: name.clone(), parent, shares: 1, usage: None, active: false })
     };
     let history = view.standing.usages.charging().history();
     SavedSite {

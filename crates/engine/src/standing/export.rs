@@ -131,7 +131,7 @@ impl Standing {
         Some(Bank {
             name: name.clone(),
             parent: tree.parent(node).map(|parent| tree.name(parent).into()),
-            shares: tree.shares(node),
+            shares: tree.shares(node).count(),
             usage,
             active: tree.is_active(node),
         })
@@ -163,7 +163,7 @@ impl Ranked {
             user,
             name: tree.name(node).into(),
             bank: bank.clone(),
-            shares: tree.shares(node),
+            shares: tree.shares(node).count(),
             active: tree.is_active(node),
             usage: (usage != 0.0 || tree.own_usage(node).is_some()).then_some(usage),
             counted: counted.clone(),

@@ -2,9 +2,9 @@
 //! Serves the live tree page by page to commands that rank or explain the tree themselves.
 
 use super::Standing;
-use crate::ids::{UserId, Word, shares};
+use crate::ids::{UserId, Word};
+use fairshare::NodeId;
 use fairshare::periods::Weights;
-use fairshare::{NodeId, Shares};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -46,8 +46,7 @@ pub struct BankRow {
     /// The parent bank; `None` for the root.
     pub parent: Option<String>,
     /// The shares of the bank, relative to the other children of its parent.
-    #[serde(with = "shares")]
-    pub shares: Shares,
+    pub shares: u64,
     /// Whether the bank is active.
     pub active: bool,
     /// Usage of the bank itself, without the usage of its leaves.
@@ -68,8 +67,7 @@ pub struct LeafRow {
     /// The bank.
     pub bank: String,
     /// The shares of the association, relative to the other children of its bank.
-    #[serde(with = "shares")]
-    pub shares: Shares,
+    pub shares: u64,
     /// False if the association is inactive and therefore not ranked.
     pub active: bool,
     /// The usage at `now`.
@@ -91,7 +89,7 @@ impl Standing {
             BankRow {
                 name: tree.name(node).to_owned(),
                 parent: above(node),
-                shares: tree.shares(node),
+                shares: tree.shares(node).count(),
                 active: tree.is_active(node),
                 usage,
             }
@@ -103,7 +101,7 @@ impl Standing {
                 name: tree.name(node).to_owned(),
                 user: entry.and_then(|entry| entry.job_key()).map(|(user, _)| user),
                 bank: above(node).unwrap_or_default(),
-                shares: tree.shares(node),
+                shares: tree.shares(node).count(),
                 active: tree.is_active(node),
                 usage: entry.map_or(0.0, |entry| entry.usage(now, site.mode, site.scale.half_life())),
                 fairshare: entry.and_then(|entry| entry.fairshare),

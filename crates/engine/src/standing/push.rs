@@ -48,7 +48,6 @@ impl Standing {
             self.shared_ids = shared_ids;
             let complete = apply_inactive_banks(complete);
             let tree = complete.rows.build().map_err(|error| error.to_string())?;
-            tree.check_policy(complete.site.rule.policy)?;
             Ok((complete.site, complete.indices, tree))
         });
         // If the site is rejected, the entries that were added for it are removed.

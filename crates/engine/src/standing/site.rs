@@ -51,7 +51,7 @@ pub struct Bank {
     /// The parent bank; `None` for the root.
     pub parent: Option<BankName>,
     /// The shares of the bank, relative to the other children of its parent.
-    pub shares: Shares,
+    pub shares: u64,
     /// Usage of the bank itself in addition to the usage of its children; usually `None`.
     pub usage: Option<f64>,
     /// False if the bank is inactive. All banks and associations below an inactive bank are inactive too.
@@ -68,7 +68,7 @@ pub struct Leaf {
     /// The parent of the leaf.
     pub bank: BankName,
     /// The shares of the association, relative to the other children of its bank.
-    pub shares: Shares,
+    pub shares: u64,
     /// False if the association is inactive. Such an association is not ranked.
     pub active: bool,
     /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A negative usage offsets
@@ -99,7 +99,7 @@ impl Bank {
     /// Adds the bank as a row to the builder of the tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
         let parent = self.parent.as_deref();
-        rows.bank(self.name.as_str(), parent, self.shares, self.usage, self.active);
+        rows.bank(self.name.as_str(), parent, Shares::Count(self.shares), self.usage, self.active);
     }
 }
 
@@ -107,7 +107,7 @@ impl Leaf {
     /// Adds the leaf to the rows of a tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
         let usage = self.usage.map(|usage| usage.max(0.0));
-        rows.association(&self.name, self.bank.as_str(), self.shares, usage, self.active);
+        rows.association(&self.name, self.bank.as_str(), Shares::Count(self.shares), usage, self.active);
     }
 }
 

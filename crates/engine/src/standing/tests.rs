@@ -13,7 +13,7 @@ mod turns;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::accrual::{HalfLife, Mode};
 use fairshare::periods::{Resources, Weights};
-use fairshare::{Options, Policy, Shares};
+use fairshare::{Options, Policy};
 
 use super::*;
 
@@ -22,17 +22,11 @@ const DAY: f64 = 86_400.0;
 const T0: f64 = 1.7e9;
 
 fn bank(name: &str, parent: Option<&str>, shares: u64) -> Bank {
-    Bank {
-        name: name.into(),
-        parent: parent.map(Into::into),
-        shares: Shares::Count(shares),
-        usage: None,
-        active: true,
-    }
+    Bank { name: name.into(), parent: parent.map(Into::into), shares, usage: None, active: true }
 }
 
 fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
-    let (shares, usage) = (Shares::Count(1), Some(usage));
+    let (shares, usage) = (1, Some(usage));
     let name = format!("{user:010}").into();
     Leaf { user: Some(UserId(user)), name, bank: bank.into(), shares, active: true, usage, counted }
 }
@@ -362,10 +356,6 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
             "user \"1\" in bank \"A\": jobs are counted until inf",
         ),
         (change_site(&|s| s.banks[2].parent = Some("C".into())), "C"),
-        (
-            change_site(&|s| (s.rule.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
-            "policy pbs does not support shares",
-        ),
     ] {
         let error = standing.push(invalid).expect_err(text).to_string();
         assert!(error.contains(text), "{error}");

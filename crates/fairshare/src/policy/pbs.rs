@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 
 use super::{Policy, RankingPolicy};
 use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
-use crate::ranking::shares_of;
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
 use crate::walk::{SiblingRule, Visit};
@@ -120,7 +119,7 @@ fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     let above = ranking.sums.find_bank_where_node_competes(tree, node) as usize;
     let has_target = ranking.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
     let has_shares = has_target && !ranking.sums.is_left_out(tree, node);
-    let shares = if has_shares { shares_of(tree, node) } else { 0.0 };
+    let shares = if has_shares { tree.shares(node).count() as f64 } else { 0.0 };
     ratio(shares, ranking.siblings(tree, node).0)
 }
 

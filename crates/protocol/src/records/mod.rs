@@ -18,7 +18,6 @@ pub use limit::LimitRecord;
 pub use queue::QueueRecord;
 
 use crate::field::{Fault, Field};
-use fairshare::Shares;
 
 /// The value of flux-accounting's database for an unlimited limit.
 pub const UNLIMITED: i64 = 2_147_483_647;
@@ -43,17 +42,14 @@ fn check_all_or_none_given<const N: usize>(fields: &[Field], given: [bool; N]) -
     missing.map_or(Ok(()), |(field, _)| Err((field.key, "key is missing".to_owned())))
 }
 
-fn to_shares(shares: i64) -> Result<Shares, Fault> {
+fn to_shares(shares: i64) -> Result<u64, Fault> {
     let range_error = |_| ("shares", format!("expected 0 or more, got {shares}"));
-    u64::try_from(shares).map(Shares::Count).map_err(range_error)
+    u64::try_from(shares).map_err(range_error)
 }
 
-/// Returns the number of shares. Only documents of Slurm have [`Shares::Parent`], and they are not pushed.
-pub fn from_shares(shares: Shares) -> i64 {
-    match shares {
-        Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
-        Shares::Parent => 0,
-    }
+/// Returns the number of shares as a signed number.
+pub fn from_shares(shares: u64) -> i64 {
+    i64::try_from(shares).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

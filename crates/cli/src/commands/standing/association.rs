@@ -162,7 +162,7 @@ impl TextPrinter<'_> {
             let even_at = level.even_at.map(|at| round_up_estimate(at, self.words.now));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
             row.extend(make_number_cells(&level.node, depth));
-            row.insert(1, level.node.shares.into());
+            row.insert(1, Cell::Count(level.node.shares));
             row.push(even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at))));
             rows.push(row);
         }
@@ -185,7 +185,7 @@ impl TextPrinter<'_> {
 
     fn make_table_row_of_sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
         let name = self.node_label(&sibling.name, &sibling.kind);
-        let mut row = vec![Cell::Node { depth, bank: false, name }, sibling.shares.into()];
+        let mut row = vec![Cell::Node { depth, bank: false, name }, Cell::Count(sibling.shares)];
         row.extend(make_number_cells(sibling, depth));
         row
     }

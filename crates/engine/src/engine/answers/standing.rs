@@ -9,7 +9,7 @@ use super::{Heading, QueueRules};
 use crate::accounts::{Association, AssociationId, Scope, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
 use crate::limits::{Holding, Phase, ScopeUsage};
-use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree, periods};
+use fairshare::{Level, NodeId, NodeKind, Ranking, Tree, periods};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -155,9 +155,7 @@ pub struct Sibling {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub userid: Option<UserId>,
     /// Its shares.
-    #[serde(with = "crate::ids::shares")]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::ids::shares::JsonShares"))]
-    pub shares: Shares,
+    pub shares: u64,
     /// The shares of this sibling as a fraction of the shares of all siblings, 0 to 1.
     pub shares_part: Option<f64>,
     /// The usage of this sibling at the time of the answer.
@@ -474,19 +472,14 @@ fn show_level(
     let scale = view.standing.scale();
     let unscale = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let sibling = |node: NodeId, usage: f64, value: Option<f64>| {
-        let shares = tree.shares(node);
+        let shares = tree.shares(node).count();
         let userid = view.standing.user(node);
         Sibling {
             name: tree.name(node).to_owned(),
             kind: Cow::Borrowed(if userid.is_some() { "user" } else { "bank" }),
             userid,
             shares,
-            shares_part: match shares {
-                Shares::Count(count) if level.sibling_shares > 0.0 => {
-                    Some(count as f64 / level.sibling_shares)
-                }
-                _ => None,
-            },
+            shares_part: (level.sibling_shares > 0.0).then(|| shares as f64 / level.sibling_shares),
             usage: unscale(usage),
             usage_part: (level.sibling_usage > 0.0 && level.depth > 0).then(|| usage / level.sibling_usage),
             value: value.filter(|value| value.is_finite()),

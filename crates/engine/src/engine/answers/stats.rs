@@ -8,8 +8,8 @@ use super::heading::Heading;
 use crate::ids::{BankName, QueueName, Word};
 use crate::limits::{Allocation, Phase, Size};
 use fairshare::charging::{ChargeBy, ChargeChange};
+use fairshare::insert_all;
 use fairshare::periods::Resources;
-use fairshare::{Shares, insert_all};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -107,8 +107,7 @@ pub struct BankStats {
     /// The parent bank.
     pub parent: Option<String>,
     /// The shares of the bank.
-    #[serde(with = "crate::ids::shares")]
-    pub shares: Shares,
+    pub shares: u64,
     /// The fraction that the bank has of the shares of all siblings, 0 to 1.
     pub shares_part: f64,
     /// The fraction that the bank has of the shares of the site, 0 to 1.
@@ -279,14 +278,13 @@ fn list_bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
     // A bank comes after its parent.
     for node in tree.banks() {
         let parent = tree.parent(node);
-        let usage = ranking.usage(tree, node);
+        let (shares, usage) = (tree.shares(node).count(), ranking.usage(tree, node));
         let (shares_part, usage_part) = match parent {
             None => (1.0, 1.0),
             Some(parent) => {
-                let count = |shares| if let Shares::Count(count) = shares { count as f64 } else { 0.0 };
-                let sum = || tree.children(parent).map(|other| count(tree.shares(other))).sum();
+                let sum = || tree.children(parent).map(|other| tree.shares(other).count() as f64).sum();
                 let all = *sibling_shares.entry(parent.index()).or_insert_with(sum);
-                (fraction(count(tree.shares(node)), all), fraction(usage, ranking.usage(tree, parent)))
+                (fraction(shares as f64, all), fraction(usage, ranking.usage(tree, parent)))
             }
         };
         let above = parent.and_then(|parent| promised.get(&parent.index()).copied()).unwrap_or(1.0);
@@ -294,7 +292,7 @@ fn list_bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
         banks.push(BankStats {
             bank: tree.name(node).to_owned(),
             parent: parent.map(|parent| tree.name(parent).to_owned()),
-            shares: tree.shares(node),
+            shares,
             shares_part,
             promised: above * shares_part,
             usage: unscale(usage),

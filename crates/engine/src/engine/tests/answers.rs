@@ -11,7 +11,7 @@ use crate::engine::answers::{
 };
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
-use fairshare::{Policy, Shares};
+use fairshare::Policy;
 
 fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
@@ -22,9 +22,9 @@ fn is_near(one: f64, other: f64) -> bool {
 fn make_site() -> Host {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
-    leaves[0].shares = Shares::Count(2);
+    leaves[0].shares = 2;
     let SitePart { rule, mut banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
-    banks[2].shares = Shares::Count(3);
+    banks[2].shares = 3;
     let mut below = banks[1].clone();
     (below.name, below.parent) = ("C".into(), Some("A".into()));
     banks.push(below);

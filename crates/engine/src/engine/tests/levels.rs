@@ -10,14 +10,14 @@ use crate::engine::Event;
 use crate::engine::answers::{self, AssociationFilter, Open};
 use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
-use fairshare::{Policy, Shares};
+use fairshare::Policy;
 
 #[test]
 fn a_level_without_shares_and_usage_has_no_fractions() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
-    leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
+    leaves.iter_mut().for_each(|leaf| leaf.shares = 0);
     host.send_event(Event::Policy(
         accounts(),
         SitePart { rule, banks, associations: leaves, ..SitePart::default() },

@@ -11,13 +11,13 @@ use crate::ids::{JobId, UserId};
 use crate::standing::{Bank, Charges, Leaf, RESET, Rule, SitePart, Watermark};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
-use fairshare::{Options, Policy, Shares};
+use fairshare::{Options, Policy};
 
 pub const HALF_LIFE: f64 = 1000.0;
 
 fn bank(name: &str, parent: Option<&str>) -> Bank {
     let parent = parent.map(Into::into);
-    Bank { name: name.into(), parent, shares: Shares::Count(1), usage: None, active: true }
+    Bank { name: name.into(), parent, shares: 1, usage: None, active: true }
 }
 
 /// Returns the tree's entry of a user in `bank`, with a usage that covers jobs that ended by `until`.
@@ -26,7 +26,7 @@ pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
         user: Some(UserId(user)),
         name: user.to_string().into(),
         bank: bank.into(),
-        shares: Shares::Count(1),
+        shares: 1,
         active: true,
         usage: Some(usage),
         counted: Watermark::through(until),

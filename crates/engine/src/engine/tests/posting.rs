@@ -11,7 +11,7 @@ use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{RunningLimits, SiteRecords};
 use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer, answers};
 use crate::ids::{JobId, Limit, UserId};
-use fairshare::{Policy, Shares};
+use fairshare::Policy;
 
 /// Returns a push of the usual data, changed by `change`, with user 9 added to bank A.
 fn push_with_user_9(change: impl FnOnce(&mut SiteRecords)) -> Event<'static> {
@@ -420,7 +420,7 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
         host.advance_time_and_refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
-        site.associations[0].shares = Shares::Count(shares);
+        site.associations[0].shares = shares;
         let mut changed_accounts = accounts();
         changed_accounts.weights.push(("fairshare".to_owned(), weight));
         host.send_event(Event::Policy(changed_accounts, site));

@@ -14,8 +14,8 @@ use crate::engine::answers::Note;
 use crate::engine::{Engine, Event, Settings};
 use crate::ids::{JobId, Limit, Word};
 use crate::standing::SitePart;
+use fairshare::Policy;
 use fairshare::accrual::{HalfLife, Mode};
-use fairshare::{Policy, Shares};
 
 /// Returns the codes of the reasons for a job's posted priority.
 fn reason_codes(host: &Host, id: JobId) -> Vec<Word> {
@@ -83,9 +83,9 @@ fn the_reason_names_the_kind_of_change_of_a_push() {
         accounts.banks = vec![("A".into(), 5.0)];
     };
     assert_eq!(Site::new().push(banks, &["weight", "bank-priority"]), 2);
-    let shares = |_: &mut SiteRecords, site: &mut SitePart| site.associations[0].shares = Shares::Count(1000);
+    let shares = |_: &mut SiteRecords, site: &mut SitePart| site.associations[0].shares = 1000;
     assert!(Site::new().push(shares, &["shares"]) > 0);
-    let of_bank = |_: &mut SiteRecords, site: &mut SitePart| site.banks[2].shares = Shares::Count(50);
+    let of_bank = |_: &mut SiteRecords, site: &mut SitePart| site.banks[2].shares = 50;
     let moved = Site::new().push(of_bank, &["shares"]);
     assert!(moved > 0);
     let policy = |_: &mut SiteRecords, site: &mut SitePart| {
@@ -108,7 +108,7 @@ fn the_reason_of_a_new_priority_names_all_changes_of_a_push() {
         let changed = Queue { priority: 3, ..queue("q1") };
         accounts.queues = vec![changed, queue("q2")];
         accounts.weights.push(("queue".to_owned(), 77));
-        site.banks[2].shares = Shares::Count(50);
+        site.banks[2].shares = 50;
     };
     let moved = site.push(change, &["weight", "queue-priority", "shares"]);
     assert!(moved > 0);
@@ -126,7 +126,7 @@ fn a_later_refresh_gives_usage_not_shares_as_the_priority_reason() {
     host.send_event(Event::Policy(accounts(), site.clone()));
     host.run_until_idle();
     let before = posted_priority(&host, of_8);
-    site.associations[2].shares = Shares::Count(9);
+    site.associations[2].shares = 9;
     host.send_event(Event::Policy(accounts(), site));
     host.run_until_idle();
     assert_eq!(posted_priority(&host, of_8), before);
@@ -301,7 +301,7 @@ fn a_job_that_was_held_twice_reports_the_priority_reason_released() {
 #[test]
 fn a_priority_explanation_names_the_last_change_that_was_not_usage() {
     let mut site = Site::new();
-    site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
+    site.push(|_, site| site.associations[0].shares = 1000, &["shares"]);
     let shares = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
     let running_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
     site.host.start_job(running_job);
@@ -327,11 +327,11 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
     let rows: &[(&str, Action, [usize; 2], Others)] = &[
         ("nothing", |_, _| {}, [0, 3], none),
         ("usage", |_, site| site.associations[0].usage = Some(9.0), [0, 3], none),
-        ("a user's shares", |_, site| site.associations[0].shares = Shares::Count(9), [1, 2], none),
+        ("a user's shares", |_, site| site.associations[0].shares = 9, [1, 2], none),
         (
             "a user's shares and limits",
             |accounts, site| {
-                site.associations[0].shares = Shares::Count(9);
+                site.associations[0].shares = 9;
                 accounts.associations[0].association.max_nodes = Limit(3);
             },
             [1, 2],
@@ -341,7 +341,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
         (
             "a bank's shares and priority",
             |accounts, site| {
-                site.banks[1].shares = Shares::Count(9);
+                site.banks[1].shares = 9;
                 accounts.banks[0].1 = 4.0;
             },
             [0, 3],

@@ -12,7 +12,7 @@ use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings,
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
 use fairshare::periods::Resources;
-use fairshare::{Builder, Options, Policy};
+use fairshare::{Builder, Options, Policy, Shares};
 
 const HOUR: f64 = 3_600.0;
 
@@ -212,14 +212,20 @@ fn the_pages_of_the_plugins_tree_form_the_complete_tree() {
                 (policy.name(), true, from > 0)
             );
             for bank in &page.banks {
-                builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage, true);
+                builder.bank(
+                    &bank.name,
+                    bank.parent.as_deref(),
+                    Shares::Count(bank.shares),
+                    bank.usage,
+                    true,
+                );
             }
             rows.extend(page.leaves);
             first = page.next;
         }
         rows.sort_by_key(|row| row.place);
         for row in &rows {
-            builder.association(&row.name, &row.bank, row.shares, Some(row.usage), row.active);
+            builder.association(&row.name, &row.bank, Shares::Count(row.shares), Some(row.usage), row.active);
         }
         let rebuilt = builder.build().expect("a tree");
         let ranking = rebuilt.rank(policy, &Options::default()).expect("a ranking");

@@ -20,7 +20,6 @@ use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;
 use crate::standing::SitePart;
-use fairshare::{self, Shares};
 
 fn limit(target: Target, queue: Option<&str>, amount: &str, cap: i64) -> SiteLimit {
     let (amount, cap) = (Amount::parse(amount).unwrap(), Cap { limit: Limit(cap), is_given: false });

@@ -12,7 +12,7 @@ use crate::engine::answers::{
 };
 use crate::engine::{Effect, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId, f58};
-use fairshare::{Policy, Shares};
+use fairshare::Policy;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -507,8 +507,8 @@ fn an_answer_of_another_version_can_be_read() {
     let job = &explanation.jobs[0];
     assert_eq!((job.id, job.userid, job.state.as_ref()), (JobId(1), UserId(7), "sched"));
     assert_eq!((job.posted.is_some(), job.holds.len(), job.release.reason.text.as_str()), (false, 0, ""));
-    let parent: BankStats = serde_json::from_str(r#"{"bank": "a", "shares": "parent"}"#).unwrap();
-    assert_eq!((parent.shares, parent.parent), (Shares::Parent, None));
+    let bank: BankStats = serde_json::from_str(r#"{"bank": "a", "shares": 3}"#).unwrap();
+    assert_eq!((bank.shares, bank.parent), (3, None));
     assert!(serde_json::from_str::<BankStats>(r#"{"bank": "a", "shares": "half"}"#).is_err());
     assert!(serde_json::from_str::<Explained>("{}").is_err(), "an answer to explain without jobs is invalid");
 }

@@ -264,7 +264,7 @@ fn any_site() -> impl Strategy<Value = Site> {
                 .into_iter()
                 .zip(1..)
                 .map(|((bank, shares, usage, active), user)| Leaf {
-                    shares: Shares::Count(shares),
+                    shares,
                     active,
                     ..leaf(user, &format!("b{bank}"), usage, Watermark::through(T0 - 1e3))
                 })

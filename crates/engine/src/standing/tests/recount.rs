@@ -6,7 +6,7 @@ use proptest::sample::Index as Pick;
 
 use super::*;
 use crate::integral::integral;
-use fairshare::{Builder, NodeId, Tree};
+use fairshare::{Builder, NodeId, Shares, Tree};
 
 const USERS: [(u32, &str); 5] = [(1, "A"), (2, "A"), (3, "B"), (1, "B"), (4, "AA")];
 /// The time at which all jobs have ended.
@@ -357,12 +357,12 @@ fn the_order_of_different_usages_does_not_depend_on_rounding() {
 fn build_tree(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {
     let mut builder = Builder::default();
     for bank in &site.banks {
-        builder.bank(bank.name.as_str(), bank.parent.as_deref(), bank.shares, None, true);
+        builder.bank(bank.name.as_str(), bank.parent.as_deref(), Shares::Count(bank.shares), None, true);
     }
     let usages = compute_usages(records, now, half_life, site.rule.weights);
     for (usage, leaf) in usages.into_iter().zip(&site.associations) {
         let user = format!("{:010}", leaf.user.unwrap().0);
-        builder.association(&user, leaf.bank.as_str(), leaf.shares, Some(usage), leaf.active);
+        builder.association(&user, leaf.bank.as_str(), Shares::Count(leaf.shares), Some(usage), leaf.active);
     }
     let tree = builder.build().expect("a tree");
     let node = |(user, bank): (u32, &str)| tree.leaf(&format!("{user:010}"), bank).expect("a leaf");

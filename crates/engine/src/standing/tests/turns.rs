@@ -87,7 +87,7 @@ fn associations_without_a_target_are_equally_deserving() {
             let mut without_targets = site(Policy::FairTree);
             without_targets.associations.truncate(2);
             for (leaf, usage) in without_targets.associations.iter_mut().zip(usages) {
-                (leaf.usage, leaf.shares) = (Some(usage), Shares::Count(shares));
+                (leaf.usage, leaf.shares) = (Some(usage), shares);
             }
             let mut standing = standing(without_targets);
             standing.refresh(T0);
@@ -241,12 +241,12 @@ proptest! {
         let mut site = site(Policy::Pbs);
         site.banks.push(bank("C", Some("root"), 1));
         for (row, shares) in site.banks.iter_mut().skip(1).zip(shares) {
-            row.shares = Shares::Count(shares);
+            row.shares = shares;
         }
         site.associations.clear();
         for (user, (bank_index, shares, usage, _)) in rows.iter().enumerate() {
             let mut leaf = leaf(user as u32, ["A", "B", "C"][*bank_index], *usage, Watermark::default());
-            leaf.shares = Shares::Count(*shares);
+            leaf.shares = *shares;
             site.associations.push(leaf);
         }
         let mut standing = standing(site);

@@ -372,7 +372,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
         .iter()
         .map(|level| {
             let [share, used, value] = make_share_usage_and_value_cells(&level.node);
-            vec![Cell::Text(describe_node(level)), level.node.shares.into(), share, used, value]
+            vec![Cell::Text(describe_node(level)), Cell::Count(level.node.shares), share, used, value]
         })
         .collect();
     Rows { key: "levels", columns: LEVEL_COLUMNS.to_vec(), rows: Box::new(rows.into_iter()) }

@@ -219,7 +219,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     let mut host = make_host_with_live_fairshare(fairshare::Policy::FairTree);
     let mut leaves = leaves();
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
-        leaf.shares = Shares::Count(3);
+        leaf.shares = 3;
     }
     let policy = SiteRecords {
         limits: vec![limit(bank_target("A"), None, "run-sched-jobs", 4)],
