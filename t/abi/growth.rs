@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use fairshare::{Association, Bank, Policy, Shares, Site as Shape, Tree};
+use fairshare::{Builder, Policy, Shares, Tree};
 use fairshare_embedded::{Options, Order};
 use serde_json::{Value, json};
 
@@ -52,21 +52,17 @@ fn bank_of_user(user: usize) -> usize {
 
 impl Database {
     fn new(many: usize, policy: Policy) -> Database {
-        let bank_of = |name: String, parent: Option<&str>, shares| {
-            let parent = parent.map(str::to_owned);
-            Bank { name, parent, shares: Shares::Count(shares), usage: None }
-        };
-        let mut banks = vec![bank_of("root".to_owned(), None, 1)];
-        banks.extend((0..100).map(|bank| bank_of(format!("bank{bank:03}"), Some("root"), 1 + bank % 7)));
-        let associations = (0..many).map(|user| Association {
-            user: format!("u{user:06}"),
-            bank: format!("bank{:03}", bank_of_user(user)),
-            shares: Shares::Count(1 + user as u64 % 9),
-            usage: Some(0.0),
-            active: true,
-        });
-        let shape = Shape { banks, associations: associations.collect() };
-        let tree = Tree::build(&shape).unwrap();
+        let mut builder = Builder::default();
+        builder.bank("root", None, Shares::Count(1), None, true);
+        for bank in 0..100 {
+            let shares = Shares::Count(1 + bank % 7);
+            builder.bank(&format!("bank{bank:03}"), Some("root"), shares, None, true);
+        }
+        for user in 0..many {
+            let (name, bank) = (format!("u{user:06}"), format!("bank{:03}", bank_of_user(user)));
+            builder.association(&name, &bank, Shares::Count(1 + user as u64 % 9), Some(0.0), true);
+        }
+        let tree = builder.build().unwrap();
         let mut it = Database {
             policy,
             tree,

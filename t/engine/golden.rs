@@ -6,9 +6,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use fairshare::{
-    Association, Bank, InactiveUsage, NodeDetail, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree,
-};
+use fairshare::{Builder, InactiveUsage, NodeDetail, NodeId, Options, Policy, Ranking, Shares, Ties, Tree};
 use serde_json::Value;
 
 const FULL: f64 = 1e-9;
@@ -61,25 +59,16 @@ fn assert_close(what: &str, ours: f64, expected: f64, tolerance: f64) {
 }
 
 fn flux_tree(table: &Value) -> Tree {
-    let mut site = Site::default();
+    let mut builder = Builder::default();
     for row in rows(table, "banks") {
-        site.banks.push(Bank {
-            name: text(row, "name").into(),
-            parent: row["parent"].as_str().map(Into::into),
-            shares: shares(&row["shares"]),
-            usage: None,
-        });
+        builder.bank(text(row, "name"), row["parent"].as_str(), shares(&row["shares"]), None, true);
     }
     for row in rows(table, "associations") {
-        site.associations.push(Association {
-            user: text(row, "user").into(),
-            bank: text(row, "bank").into(),
-            shares: shares(&row["shares"]),
-            usage: row["usage"].as_f64(),
-            active: row["active"].as_bool().unwrap(),
-        });
+        let (shares, usage) = (shares(&row["shares"]), row["usage"].as_f64());
+        let active = row["active"].as_bool().unwrap();
+        builder.association(text(row, "user"), text(row, "bank"), shares, usage, active);
     }
-    Tree::build(&site).expect("a tree")
+    builder.build().expect("a tree")
 }
 
 #[test]
@@ -101,18 +90,17 @@ fn flux_accounting() {
 }
 
 fn make_slurm_tree(table: &Value) -> Tree {
-    let mut site = Site::default();
+    let mut builder = Builder::default();
     for row in rows(table, "tree") {
-        let (name, shares, usage) = (text(row, "name").into(), shares(&row["shares"]), row["usage"].as_f64());
-        let parent = row["parent"].as_str().map(String::from);
+        let (name, shares, usage) = (text(row, "name"), shares(&row["shares"]), row["usage"].as_f64());
+        let parent = row["parent"].as_str();
         if row["kind"] == "account" {
-            site.banks.push(Bank { name, parent, shares, usage });
+            builder.bank(name, parent, shares, usage, true);
         } else {
-            let bank = parent.expect("a user is in an account");
-            site.associations.push(Association { user: name, bank, shares, usage, active: true });
+            builder.association(name, parent.expect("a user is in an account"), shares, usage, true);
         }
     }
-    Tree::build(&site).expect("a tree")
+    builder.build().expect("a tree")
 }
 
 fn make_slurm_node(tree: &Tree, row: &Value) -> NodeId {
@@ -233,27 +221,17 @@ fn rankings_equal_slurms_classic_and_depth_oblivious_results() {
 
 /// Returns the tree of `table`, where `usage` returns the usage of a leaf by name.
 fn make_pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
-    let mut site = Site {
-        banks: vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None }],
-        ..Site::default()
-    };
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None, true);
     for row in rows(table, "tree") {
-        let (name, shares) = (text(row, "name"), shares(&row["shares"]));
-        let parent = text(row, "parent").to_owned();
+        let (name, parent, shares) = (text(row, "name"), text(row, "parent"), shares(&row["shares"]));
         if row["kind"] == "group" {
-            site.banks.push(Bank { name: name.into(), parent: Some(parent), shares, usage: None });
+            builder.bank(name, Some(parent), shares, None, true);
         } else {
-            let usage = usage(name);
-            site.associations.push(Association {
-                user: name.into(),
-                bank: parent,
-                shares,
-                usage,
-                active: true,
-            });
+            builder.association(name, parent, shares, usage(name), true);
         }
     }
-    Tree::build(&site).expect("a tree")
+    builder.build().expect("a tree")
 }
 
 /// Returns the names of all golden tables, each with the tree that is built from the table.

@@ -53,8 +53,9 @@ impl Rows {
 }
 
 impl Builder {
-    /// Adds a bank; see [`super::Bank`]. Commands show whether a bank is active, but only the mark of an association
-    /// decides whether the association is ranked.
+    /// Adds a bank with a unique name. The root has no parent; its shares are stored but never used. `usage` is the usage
+    /// of the bank itself, which its children do not include; it is usually `None`. Commands show whether a bank is
+    /// active, but only the mark of an association decides whether the association is ranked.
     pub fn bank(
         &mut self,
         name: &str,
@@ -68,7 +69,10 @@ impl Builder {
         self.banks.push(name, parent, shares, usage, active);
     }
 
-    /// Adds an association; see [`super::Association`].
+    /// Adds an association; a user may be in several banks. `shares` are relative to the other associations and the banks
+    /// right below the same bank. `usage` is 0 or more, in node-seconds unless resources have weights. `None` means that no
+    /// usage was recorded: it counts as 0, except under `pbs`, where it counts as [`super::Options::pbs_min_usage`]. An
+    /// inactive association gets no rank; [`super::InactiveUsage`] selects whether sums include its usage.
     pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: Option<f64>, active: bool) {
         let bank = match self.last_bank.filter(|&last| self.names.names().get(last) == bank) {
             Some(last) => last,

@@ -2,7 +2,7 @@
 //! Fair-share policies: turns a tree of banks and associations into one fair-share per association.
 //!
 //! ```text
-//! Site or Builder -> Tree -> Ranking -> NodeDetail, Comparison, Explanation
+//! Builder -> Tree -> Ranking -> NodeDetail, Comparison, Explanation
 //! ```
 //!
 //! [`Tree`] is checked once, when it is built. [`Tree::rank`] does not change the tree. [`Tree::set_usage`] does, and
@@ -55,7 +55,7 @@ mod outlook;
 pub mod periods;
 mod policy;
 mod ranking;
-mod site;
+mod shares;
 mod sums;
 mod tree;
 mod walk;
@@ -71,7 +71,7 @@ pub use options::{InactiveUsage, Options, Ties};
 pub use outlook::Overtake;
 pub use policy::{PbsDetail, PbsWalk, Policy};
 pub use ranking::{NodeDetail, Ranking};
-pub use site::{Association, Bank, Shares, Site};
+pub use shares::Shares;
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};
 

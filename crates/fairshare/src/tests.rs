@@ -7,12 +7,14 @@ mod outlook;
 mod peers;
 mod properties;
 mod reference;
+mod site;
 mod toys;
 mod why;
 
 use std::cmp::Ordering;
 
 use super::*;
+use site::{Association, Bank, Site};
 
 /// Builds a site from text: `bank parent shares` and `user bank shares usage`. `-` means none, `!` marks an inactive
 /// user.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::names::Names;
 #[cfg(test)]
 use super::names::bytes;
-use super::{Builder, Shares, Site, TreeError};
+use super::{Shares, TreeError};
 
 /// The parent index of the root.
 pub(super) const NO_NODE: u32 = u32::MAX;
@@ -80,18 +80,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Builds the tree of a site. Returns an error if the banks do not form one tree or a usage is invalid.
-    pub fn build(site: &Site) -> Result<Tree, TreeError> {
-        let mut builder = Builder::default();
-        for bank in &site.banks {
-            builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage, true);
-        }
-        for leaf in &site.associations {
-            builder.association(&leaf.user, &leaf.bank, leaf.shares, leaf.usage, leaf.active);
-        }
-        builder.build()
-    }
-
     /// The number of nodes.
     pub fn len(&self) -> usize {
         self.parent.len()

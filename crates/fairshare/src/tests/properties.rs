@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::reference;
-use crate::{
-    Association, Bank, InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree, Verdict,
-};
+use super::site::{Association, Bank, Site};
+use crate::{InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Ties, Tree, Verdict};
 
 /// The policies whose fair-share is rank / N.
 const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{InactiveUsage, Options, Policy, Shares, Site, Ties};
+use super::site::Site;
+use crate::{InactiveUsage, Options, Policy, Shares, Ties};
 
 pub type FairShares = BTreeMap<(String, String), f64>;
 
