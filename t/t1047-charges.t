@@ -97,7 +97,7 @@ test_expect_success 'after a reload of the plugin and a restart of Flux, usages 
 '
 test_expect_success 'a record of a push with an invalid factor is named, and the last push stays in force' '
 	push_tree "[{\"queue\":\"gold\",\"since\":1,\"factor\":2},{\"queue\":\"free\",\"since\":1,\"factor\":-1}]" >out; cat out &&
-	grep "charges\[1\].factor: expected a number from 0 to 1000, got integer -1 (queue free); correct the record" out &&
+	grep "charges\[1\].factor: expected a number from 0 to 1000, got -1 (queue free); correct the record" out &&
 	check_usage 5001 "$of_batch + $of_later"
 '
 cancel_all

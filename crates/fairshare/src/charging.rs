@@ -5,6 +5,7 @@
 //! the rule or of a factor does not change the usage of this job.
 
 use crate::periods::{Resources, Weights};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use strum::{EnumString, IntoStaticStr};
 
@@ -15,7 +16,7 @@ pub const MAX_FACTOR: f64 = 1000.0;
 const DEFAULT_FACTOR: f64 = 1.0;
 
 /// A change of the charge factor of a queue.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeChange {
     /// The queue.
     pub queue: Box<str>,
@@ -26,7 +27,8 @@ pub struct ChargeChange {
 }
 
 /// The resources that a job is charged for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ChargeBy {
     /// Jobs are charged for the weighted sum of their nodes, cores and GPUs.
@@ -44,13 +46,14 @@ impl ChargeBy {
 }
 
 /// A change of the resources that jobs are charged for, or of the resources of the site.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeByChange {
     /// The time at which the rule takes effect, in seconds since the epoch.
     pub since: f64,
     /// The rule.
     pub charge_by: ChargeBy,
     /// The resources of the site.
+    #[serde(flatten)]
     pub totals: Resources,
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The usage per second of a job.
 
+use serde::{Deserialize, Serialize};
+
 /// Usage per second of a node, a core and a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
@@ -13,7 +15,7 @@ pub struct Weights {
 }
 
 /// Resources that a job ran on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// Number of nodes.
     pub nodes: u64,

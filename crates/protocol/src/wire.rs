@@ -66,16 +66,15 @@ pub fn read_object(payload: Option<&str>) -> Read<Members<'_>> {
         .ok_or_else(|| WireError::Undecodable(format!("expected an object, got {}", describe(value))))
 }
 
-/// Reads each record of the array `key`. An error begins with `place`, and with the index of the record.
+/// Reads each record of the array `key`. An error begins with the key and the index of the record.
 pub(crate) fn read_records<T>(
     array: &RawValue,
     key: &'static str,
-    place: &str,
     read: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Read<Vec<T>> {
     let records: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| WireError::WrongType(key))?;
     let read_record = |(at, record): (usize, &RawValue)| {
-        read(record).map_err(|what| WireError::Record(format!("{place}[{at}]{what}")))
+        read(record).map_err(|what| WireError::Record(format!("{key}[{at}]{what}")))
     };
     records.into_iter().enumerate().map(read_record).collect()
 }

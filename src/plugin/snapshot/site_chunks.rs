@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Builds the chunks without associations. Each chunk is the payload of a part of a staged push.
 
-use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare::periods::Weights;
 use fairshare_engine::engine::SavedSite;
-use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Charges, Leaf, Rule};
-use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeRuleChange};
+use fairshare_protocol::charges::{CHARGE_BY, CHARGES};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
 use fairshare_protocol::records::budget::BUDGETS;
@@ -47,12 +45,10 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
         arrays(LIMITS, limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }
     if !factors.is_empty() {
-        let record = |change: &ChargeChange| to_json(&ChargeRecord::from(change.clone()));
-        arrays(CHARGES, factors.iter().map(record).collect());
+        arrays(CHARGES, factors.iter().map(to_json).collect());
     }
     if !rules.is_empty() {
-        let record = |rule: &ChargeByChange| to_json(&ChargeRuleChange::from(*rule));
-        arrays(CHARGE_BY, rules.iter().map(record).collect());
+        arrays(CHARGE_BY, rules.iter().map(to_json).collect());
     }
     if !budgets.is_empty() {
         arrays(BUDGETS, budgets.iter().map(|budget| to_json(&BudgetRecord::from(budget))).collect());

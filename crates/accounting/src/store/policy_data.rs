@@ -12,8 +12,7 @@ use super::schema::Column;
 use super::site_limits::StoredLimit;
 use super::values::{QueryRow, edit_config};
 use super::{Fault, Reason, Snapshot, StoreResult};
-use fairshare_engine::engine::answers::ChargeRecord;
-use fairshare_protocol::charges::ChargeRuleChange;
+use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
     AssociationRecord, BankRecord, BudgetRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
@@ -41,10 +40,10 @@ pub struct PolicyData {
     pub limits: Vec<LimitRecord>,
     /// Changes of the charge factors of queues.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub charges: Vec<ChargeRecord>,
+    pub charges: Vec<ChargeChange>,
     /// Changes of the resources that jobs are charged for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub charge_by: Vec<ChargeRuleChange>,
+    pub charge_by: Vec<ChargeByChange>,
     /// The budgets. A budget has one record for each of its time windows. [`crate::pipeline::budgets::add_to_push`]
     /// adds the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,8 +142,7 @@ impl Snapshot<'_> {
         let config = self.read_config_record(&mut notes)?;
         let (limits, lost_limits) = self.read_limit_records()?;
         let history = self.charge_history()?;
-        let charges = history.changes().map(ChargeRecord::from).collect();
-        let charge_by = history.rules().iter().copied().map(ChargeRuleChange::from).collect();
+        let (charges, charge_by) = (history.changes().collect(), history.rules().to_vec());
         let tree = self.make_tree_record(&banks, &mut associations, now)?;
         self.check_database_unchanged()?;
         let mut data = PolicyData {

@@ -121,7 +121,7 @@ impl From<&Budget> for BudgetRecord {
 /// parts of the push together.
 pub fn read_budgets(array: &RawValue) -> Read<Vec<Budget>> {
     let remedy = "\"flux fairshare budget log\" lists the deposits";
-    read_records(array, BUDGETS, BUDGETS, |record| {
+    read_records(array, BUDGETS, |record| {
         let record: BudgetRecord =
             serde_json::from_str(record.get()).map_err(|error| format!(": {error}; {remedy}"))?;
         record.check().map_err(|what| {

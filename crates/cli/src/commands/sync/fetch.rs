@@ -20,7 +20,7 @@ use fairshare::charging::{ChargeBy, ChargeChange, is_factor};
 use fairshare_accounting::pipeline::fetch::{self, Fetched, Fetching, Listing};
 use fairshare_accounting::store::{Access, JobRecord, NewCharges, ReportedCharges, Snapshot};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{ChargeRecord, ChargeStats, Stats};
+use fairshare_engine::engine::answers::{ChargeStats, Stats};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -188,13 +188,7 @@ pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Opt
     };
     // Our plugin reports when a charge factor changed. Without its answer, the time of this sync is stored instead.
     let stats: Stats = ask_flux(flux, "job-manager.mf_priority.stats", &json!({})).unwrap_or_default();
-    let to_change = |ChargeRecord { queue, since, factor }: ChargeRecord| ChargeChange {
-        queue: queue.into(),
-        since,
-        factor,
-    };
     let ChargeStats { changes, seen_since, .. } = stats.charges.unwrap_or_default();
-    let changes = changes.into_iter().map(to_change).collect();
     Ok(Some(ReportedCharges { configured, changes, seen_since, rule }))
 }
 

@@ -69,8 +69,7 @@ pub use standing::{
     RankPosition, Sibling, Standings, standing, standings,
 };
 pub use stats::{
-    BankStats, ChargeRecord, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats,
-    Stats, stats,
+    BankStats, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats, Stats, stats,
 };
 pub use submission::{CheckedJob, check_job};
 pub use usages::{UsagesPage, Used, tree_page, usages};

@@ -313,7 +313,7 @@ pub struct ChargeStats {
     pub configured: BTreeMap<QueueName, f64>,
     /// The changes of charge factors, by queue and time. They come from the last push, and from the configurations that
     /// the plugin read after the push.
-    pub changes: Vec<ChargeRecord>,
+    pub changes: Vec<ChargeChange>,
     /// When the plugin first read a configuration after it was loaded, in seconds since the epoch. From this time on, a
     /// queue that is not in `changes` has the factor 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,23 +324,6 @@ pub struct ChargeStats {
     /// resource of which it has the largest fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<[u64; 3]>,
-}
-
-/// A change of the charge factor of a queue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChargeRecord {
-    /// The queue.
-    pub queue: String,
-    /// The time at which the factor begins to apply, in seconds since the epoch.
-    pub since: f64,
-    /// The factor.
-    pub factor: f64,
-}
-
-impl From<ChargeChange> for ChargeRecord {
-    fn from(ChargeChange { queue, since, factor }: ChargeChange) -> Self {
-        ChargeRecord { queue: queue.into(), since, factor }
-    }
 }
 
 /// Returns how jobs are charged; `None` if no queue has a factor and jobs are charged for the sum of their resources.
@@ -355,7 +338,7 @@ pub fn charge_stats(view: &View<'_>) -> Option<ChargeStats> {
     let totals = rule.filter(|rule| rule.charge_by == ChargeBy::Max).map(|rule| rule.totals);
     Some(ChargeStats {
         configured: configured.clone(),
-        changes: history.changes().map(ChargeRecord::from).collect(),
+        changes: history.changes().collect(),
         seen_since: view.standing.usages.charging().seen_since(),
         charge_by: charge_by.name().into(),
         totals: totals.map(|Resources { nodes, cores, gpus }| [nodes, cores, gpus]),
