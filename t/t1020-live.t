@@ -25,7 +25,7 @@ call_method() { mf rpc "$@" | sed "s/^ok //"; }
 query_live() { mf query 'q["live"]' | jq -r "$1"; }
 load_settings() { write_conf ".fairshare = $1" && flux config reload; }
 # print_usage USERID: prints the time and the usage of a user at that time, as "NOW USAGE".
-print_usage() { call_method usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+print_usage() { call_method standing "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 # reload_without_data: reloads the plugin without data.
 reload_without_data() { reload_plugin && wait_settled; }
 # has_usage USERID: checks that the user has usage.
@@ -66,7 +66,7 @@ check_curve() {
 	while len(shown) < 10 and time.time() < deadline:
 	    time.sleep(0.05)
 	    now = when()
-	    used = json.loads(handle.rpc(service + "usages", "{}").get_str())["associations"]
+	    used = json.loads(handle.rpc(service + "standing", {"all": True}).get_str())["associations"]
 	    if now == former or when() != now:
 	        continue
 	    former = now

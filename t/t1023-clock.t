@@ -22,7 +22,7 @@ set_clock +0
 call_method() { mf rpc "$@" | sed "s/^ok //"; }
 query_live() { mf query 'q["live"]' | jq -r "$1"; }
 # print_usage USERID: prints the time and the usage of a user, as "NOW USAGE".
-print_usage() { call_method usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+print_usage() { call_method standing "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 check_condition() { jq -ne "$*" >/dev/null || { echo "not so: $*"; return 1; }; }
 retry() {
 	local i

@@ -23,7 +23,7 @@ call_method() { mf rpc "$@" | sed "s/^ok //"; }
 # configure QUEUES: writes the configuration with this table [fairshare.queues].
 configure() { write_conf "$(with_queues free gold batch) | .fairshare = {refresh: \"300ms\", queues: $1}"; }
 # print_usage USERID: prints the time and the usage of a user at that time, as "NOW USAGE".
-print_usage() { call_method usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+print_usage() { call_method standing "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 print_start() { flux job info "$1" R | jq .execution.starttime; }
 print_end() { mf times "$1" clean; }
 print_charges() { call_method stats "{}" | jq -c "${1:-.charges}"; }

@@ -103,7 +103,7 @@ test_expect_success 'sync pushes edits if the clock is behind the last count, an
 	run_sql "UPDATE fairshare_usage_marks SET ran = ran - 100000"
 '
 # print_plugin_usage USERID: prints the usage of a user in the plugin.
-print_plugin_usage() { mf rpc usages "{\"user\":$1}" | sed "s/^ok //" | jq .associations[0].usage; }
+print_plugin_usage() { mf rpc standing "{\"user\":$1}" | sed "s/^ok //" | jq .associations[0].usage; }
 test_expect_success 'flux account clear-usage clears the usage of one bank in the plugin too' '
 	cp $DB kept.db && other=$(print_plugin_usage 5003) && jq -ne "$(print_plugin_usage 5001) > 0 and $other > 0" &&
 	flux account clear-usage A && flux fairshare push -p $DB && print_plugin_usage 5001 && print_plugin_usage 5002 &&

@@ -42,7 +42,7 @@ check_stored() {
 }
 # check_plugin: checks that the usages of the plugin are the stored ones. The half-life is a week, so they decay little.
 check_plugin() {
-	mf rpc usages "{}" | sed "s/^ok //" | jq -r ".associations[] | select(.userid >= 5001 and .userid <= 5003) | \"\\(.userid) \\(.usage)\"" | sort >live &&
+	mf rpc standing "{\"all\":true}" | sed "s/^ok //" | jq -r ".associations[] | select(.userid >= 5001 and .userid <= 5003) | \"\\(.userid) \\(.usage)\"" | sort >live &&
 	paste -d" " live found && awk '{ d = $2 - $4; if ($1 != $3 || d > 1e-3 || d < -1e-3) exit 1 }' <<<"$(paste -d" " live found)"
 }
 

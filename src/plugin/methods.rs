@@ -50,7 +50,6 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     Method { name: c"priorities", role: Admin, answer: pages::list_priorities },
     // The name of `priorities` until version 0.1.0. One more release answers requests to this name.
     Method { name: c"prices", role: Admin, answer: pages::list_priorities },
-    Method { name: c"usages", role: Admin, answer: pages::list_usages },
     Method { name: c"tree", role: Admin, answer: pages::list_tree },
     Method { name: c"reprioritize", role: Owner, answer: updates::answer_reprioritize },
     Method { name: c"hand_over", role: Owner, answer: hand_over::list_job_outcomes },

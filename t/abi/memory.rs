@@ -134,7 +134,7 @@ const ACTS: [Act; 17] = [
     ("questions", |site| {
         let jobs = json!({"jobs": site.host.jobs()});
         ask(site, "explain", &jobs);
-        ["standing", "jobs", "stats", "priorities", "usages", "tree", "associations", "check"]
+        ["standing", "jobs", "stats", "priorities", "tree", "associations", "check"]
             .into_iter()
             .for_each(|method| ask(site, method, &json!({})));
     }),

@@ -109,7 +109,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
     site.host.advance(60.0);
     let second = site.query()["live"]["last"]["when"].as_f64().expect("it was refreshed");
     assert!(second > first && first >= site.host.now() - 200.0, "{first}, {second}");
-    let usages = site.answer("usages", &json!({}));
+    let usages = site.answer("standing", &json!({"all": true}));
     let usage = |user: u32| {
         let all = usages["associations"].as_array().expect("associations");
         let of = all.iter().find(|it| it["userid"] == user).unwrap_or_else(|| panic!("{usages}"));

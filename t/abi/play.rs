@@ -287,7 +287,6 @@ impl Play {
         self.compare_with_host();
         self.request("priorities", &json!({}));
         self.request("prices", &json!({}));
-        self.request("usages", &json!({}));
         self.request("tree", &json!({}));
         let jobspec =
             json!({"resources": [], "tasks": [], "attributes": {"system": {"duration": 60}}, "version": 1});

@@ -290,7 +290,7 @@ pub(super) fn make_site_with_ended_jobs() -> (Site, Vec<u64>) {
 }
 
 pub(super) fn usage_of(site: &Site, user: u32) -> f64 {
-    site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
+    site.ask("standing", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
 /// The push in one message arrives before the plugin reads the ended jobs. The push in parts arrives while the plugin applies the snapshot.

@@ -11,7 +11,7 @@ use super::{OWNER, SO, Site, job, topic};
 const EPERM: i32 = 1;
 
 /// All methods, each with the role that a caller needs.
-const ROLES: [(&str, Role); 25] = [
+const ROLES: [(&str, Role); 24] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
     ("rec_proj_update", Role::Owner),
@@ -26,7 +26,6 @@ const ROLES: [(&str, Role); 25] = [
     ("associations", Role::Admin),
     ("priorities", Role::Admin),
     ("prices", Role::Admin),
-    ("usages", Role::Admin),
     ("tree", Role::Admin),
     ("reprioritize", Role::Owner),
     ("hand_over", Role::Owner),

@@ -40,7 +40,6 @@ fn list_payloads(method: &str) -> Vec<Value> {
         "hand_over" => vec![json!({"after": 1, "limit": 10})],
         "rest" => vec![json!({"ids": [1, 2, 3]})],
         "tree" => vec![json!({"after": 1, "limit": 10})],
-        "usages" => vec![json!({"after": [5001, "A"], "limit": 10})],
         "explain" => vec![json!({"id": 1}), json!({"id": 1, "userid": 5002}), json!({"ids": [1, 2]})],
         "standing" => vec![json!({"user": 5002, "bank": "A", "after": [5001, "A"], "limit": 10})],
         "jobs" => vec![json!({"user": 5002, "bank": "A", "queue": "q", "ids": [1], "after": 1, "limit": 10})],

@@ -82,7 +82,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Reads a request `associations` or `usages`.
+/// Reads a request `associations`.
 pub fn read_page(payload: Option<&str>) -> Read<PageFilter> {
     let request = Request::parse(payload)?;
     let (after, user) = (request.read_last_association_of_previous_page()?, request.read_user()?);

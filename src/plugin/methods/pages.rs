@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`. Also `stats`,
+//! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing` and `tree`. Also `stats`,
 //! which reports counts and costs of the whole instance, and `check`, which compares the counters in use with a recount.
 
 use crate::jobtap::{ENOENT, Host, Reply, Request};
@@ -60,16 +60,9 @@ pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: 
 /// Answers with a page of the banks and associations of the live tree, with their present usage and their ranks.
 pub fn list_tree(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let (first, most) = accept(host, "tree", read_tree_page(request.payload))?;
-    let found = plugin.view(|view| answers::tree_page(view, first, most, host.now()))?;
+    let found = plugin.view(|view| view.tree_page(first, most, host.now()))?;
     let text = "live fair-share is off: no push contained a tree, or \"live\" is false in the configuration";
     make_reply(&found.ok_or_else(|| request_error(ENOENT, text.to_owned()))?)
-}
-
-/// Answers with the present usage of associations, and with their fair-share of the last refresh. Pages are
-/// sorted by user id and bank.
-pub fn list_usages(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let wanted = accept(host, "usages", read_page(request.payload))?;
-    make_reply(&plugin.view(|view| answers::usages(view, &wanted, host.now()))?)
 }
 
 /// Answers with the counts and costs of the instance.

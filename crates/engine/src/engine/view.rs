@@ -12,6 +12,7 @@ use super::{
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId, Word};
 use crate::limits::{Job, Phase, PositionAmongJobs};
+use crate::standing::TreePage;
 use fairshare::{Options, insert_all};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -112,6 +113,12 @@ impl<'a> View<'a> {
     /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
     pub fn missing_array(&self) -> Option<&'static str> {
         self.book.missing_array()
+    }
+
+    /// Returns a page of the live tree, as [`Standing::tree_page`](crate::standing::Standing::tree_page); `None` if fair-share is
+    /// not live.
+    pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
+        self.standing.tree_page(first, most, now).filter(|_| self.is_live())
     }
 
     /// Returns the name of the ranking policy, or `None` if no tree was pushed.

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::{Scenario, Scheduler, Trace, replay};
 use fairshare::Policy;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target};
-use fairshare_engine::engine::answers::PageFilter;
+use fairshare_engine::engine::answers::{AssociationFilter, Open};
 use fairshare_engine::ids::{Amount, Limit, Measure, Stage};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -83,13 +83,13 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
         if steps % 8 == 0 {
             assert_eq!(answers::check(&host.engine.view()).drift, []);
             assert!(count_running_cores(&host, trace) <= CORES);
-            let wanted = PageFilter { after: None, user: None, most: 10, most_held: 0 };
-            let answer = answers::usages(&host.engine.view(), &wanted, host.now).associations;
+            let wanted = AssociationFilter { user: None, bank: None, after: None, most: 10, open: Open::All };
+            let answer = answers::standings(&host.engine.view(), &wanted, host.now).associations;
             let recount = sum_usage(&host, trace);
             for user in answer {
                 let (live, counted) =
-                    (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
-                assert!((live - counted).abs() <= 1e-6 * (1.0 + counted), "{} {live} {counted}", user.user);
+                    (user.usage.unwrap(), recount.get(&user.userid.0).copied().unwrap_or(0.0));
+                assert!((live - counted).abs() <= 1e-6 * (1.0 + counted), "{} {live} {counted}", user.userid);
             }
         }
     }

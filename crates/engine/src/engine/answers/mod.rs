@@ -22,7 +22,6 @@
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
 //! | `priorities` | posted and current priorities of pending jobs, in pages |
-//! | `usages` | usage and fair-share of associations, and the live tree, in pages |
 //! | `push` | the changes of a push, and the effects of a dry run on jobs |
 //!
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
@@ -44,7 +43,6 @@ mod snapshot;
 mod standing;
 mod stats;
 mod submission;
-mod usages;
 
 pub use super::validate::RejectionCause;
 pub use budgets::BudgetShown;
@@ -72,7 +70,6 @@ pub use stats::{
     BankStats, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats, Stats, stats,
 };
 pub use submission::{CheckedJob, check_job};
-pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;
 

@@ -212,19 +212,6 @@ pub struct PageFilter {
     pub most_held: usize,
 }
 
-impl PageFilter {
-    /// Returns the associations that match the filter, by ascending user id and bank name.
-    pub(super) fn select<'a>(
-        &'a self,
-        view: &'a View<'_>,
-    ) -> impl Iterator<Item = (AssociationId, &'a Association)> {
-        let first = self.user.map(|user| (user, ""));
-        let after = self.after.as_ref().map(|(user, bank)| (*user, bank.as_str())).max(first);
-        let is_wanted = |user: UserId| self.user.is_none_or(|only| only == user);
-        view.book.associations(after).take_while(move |(_, record)| is_wanted(record.user))
-    }
-}
-
 /// The answer to `associations`: a page of the users of [`Snapshot`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -283,7 +270,11 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
 
 /// Returns a page of the associations. The last page includes the removed associations.
 pub fn page(view: &View<'_>, wanted: &PageFilter) -> Page {
-    let mut remaining = wanted.select(view).peekable();
+    let first = wanted.user.map(|user| (user, ""));
+    let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str())).max(first);
+    let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
+    let associations = view.book.associations(after).take_while(|(_, record)| is_wanted(record.user));
+    let mut remaining = associations.peekable();
     let mut page = Page { generation: view.book.generation(), ..Page::default() };
     let (mut count, mut held) = (0, 0);
     while count < wanted.most && held < wanted.most_held {

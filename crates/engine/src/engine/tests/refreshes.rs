@@ -7,7 +7,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::answers::{self, AssociationFilter, Open, PageFilter};
+use crate::engine::answers::{self, AssociationFilter, Open};
 use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
@@ -201,12 +201,12 @@ fn the_pages_of_the_plugins_tree_form_the_complete_tree() {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
         let mut engine = Engine::with_small_batches();
-        assert_eq!(answers::tree_page(&engine.view(), 0, 10, NOW), None);
+        assert_eq!(engine.view().tree_page(0, 10, NOW), None);
         engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
         engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
         let (mut rows, mut builder, mut first) = (Vec::new(), Builder::default(), Some(0));
         while let Some(from) = first {
-            let page = answers::tree_page(&engine.view(), from, 10, NOW + 30.0).expect("a page");
+            let page = engine.view().tree_page(from, 10, NOW + 30.0).expect("a page");
             assert_eq!(
                 (page.policy.as_ref(), page.leaves.len() <= 10, page.banks.is_empty()),
                 (policy.name(), true, from > 0)
@@ -236,40 +236,7 @@ fn the_pages_of_the_plugins_tree_form_the_complete_tree() {
             assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
         }
         engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
-        assert_eq!(answers::tree_page(&engine.view(), 0, 10, NOW), None, "fair-share is no longer live");
-    }
-}
-
-#[test]
-fn usages_are_returned_in_pages() {
-    let mut engine = Engine::with_small_batches();
-    let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
-    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
-    let page = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
-        let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
-        let wanted = PageFilter { after, user: user.map(UserId), most, most_held: 9 };
-        // One half-life has passed.
-        let page = answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
-        let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
-        let used = page.associations.iter();
-        let used: Vec<_> =
-            used.map(|used| (row(used.user, &used.bank), used.usage.map(f64::round))).collect();
-        (used, page.next.map(|(user, bank)| row(user, &bank)))
-    };
-    let row = |user: u32, bank: &str| (user, bank.to_owned());
-    let [one, none, other] = [(row(7, "A"), Some(50.0)), (row(7, "B"), None), (row(8, "A"), Some(25.0))];
-    for (user, after, most, used, next) in [
-        (None, None, 9, vec![&one, &none, &other], None),
-        (None, None, 3, vec![&one, &none, &other], Some(row(8, "A"))),
-        (None, None, 2, vec![&one, &none], Some(row(7, "B"))),
-        (None, Some((7, "B")), 2, vec![&other], None),
-        (Some(7), None, 9, vec![&one, &none], None),
-        (Some(7), Some((7, "A")), 9, vec![&none], None),
-        (Some(8), None, 9, vec![&other], None),
-        (Some(9), None, 9, vec![], None),
-    ] {
-        let used: Vec<_> = used.into_iter().cloned().collect();
-        assert_eq!(page(user, after, most), (used, next), "{user:?} {after:?} {most}");
+        assert_eq!(engine.view().tree_page(0, 10, NOW), None, "fair-share is no longer live");
     }
 }
 
