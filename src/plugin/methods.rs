@@ -12,12 +12,13 @@ use super::MfPriority;
 use crate::jobtap::Method;
 use crate::jobtap::Role::{Admin, Guest, Owner};
 use fairshare_engine::engine::Event;
+use fairshare_protocol::records::{FactorRecord, ProjectRecord, QueueRecord};
 use fairshare_protocol::wire;
 
 /// Defines a method by which flux-accounting pushes records. The arguments are the method's name, the function that
 /// reads the payload, and the engine's event.
 macro_rules! records_method {
-    ($name:literal, $read:path, $event:path) => {
+    ($name:literal, $read:expr, $event:path) => {
         Method {
             name: $name,
             role: Owner,
@@ -36,10 +37,10 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
 /// All methods. As in flux-accounting's plugin, only the instance owner may call the methods that both plugins have.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     records_method!(c"rec_update", wire::read_associations, Event::Associations),
-    records_method!(c"rec_q_update", wire::read_queues, Event::Queues),
-    records_method!(c"rec_proj_update", wire::read_projects, Event::Projects),
+    records_method!(c"rec_q_update", wire::read_table::<QueueRecord>, Event::Queues),
+    records_method!(c"rec_proj_update", wire::read_table::<ProjectRecord>, Event::Projects),
     records_method!(c"rec_bank_update", wire::read_banks, Event::Banks),
-    records_method!(c"rec_fac_update", wire::read_weights, Event::Weights),
+    records_method!(c"rec_fac_update", wire::read_table::<FactorRecord>, Event::Weights),
     records_method!(c"rec_config_update", wire::read_config_update, Event::Config),
     Method { name: c"policy_update", role: Owner, answer: updates::update_policy },
     Method { name: c"policy_begin", role: Owner, answer: staged_push::answer_push_begin },

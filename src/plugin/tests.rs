@@ -5,6 +5,7 @@
 use super::jobspec::read_history;
 use fairshare_engine::accounts::{ConfigPatch, ZeroScore};
 use fairshare_protocol::reading::Reader;
+use fairshare_protocol::records::{FactorRecord, ProjectRecord, QueueRecord};
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
 
@@ -173,13 +174,17 @@ fn an_undecodable_payload_and_a_wrong_type_give_different_errors() {
             Err(fault.clone()),
             "{payload:?}"
         );
-        assert_eq!(wire::read_projects(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(
+            wire::read_table::<ProjectRecord>(payload, &mut Reader::default()),
+            Err(fault.clone()),
+            "{payload:?}"
+        );
         assert_eq!(wire::read_config_update(payload, &mut Reader::default()), Err(fault), "{payload:?}");
     }
     for data in [json!(null), json!({}), json!("x"), json!(3)] {
         let payload = json!({ "data": data }).to_string();
         assert_eq!(
-            wire::read_queues(Some(&payload), &mut Reader::default()),
+            wire::read_table::<QueueRecord>(Some(&payload), &mut Reader::default()),
             Err(WireError::WrongType("queues"))
         );
         let is_object = data.is_object();
@@ -244,7 +249,9 @@ fn records_and_payloads_must_be_objects() {
         };
         let payload = payload_of(positional);
         assert_eq!(
-            wire::read_projects(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_table::<ProjectRecord>(Some(&payload), &mut Reader::default())
+                .map(drop)
+                .map_err(error_text),
             text("projects")
         );
         assert_eq!(
@@ -252,11 +259,15 @@ fn records_and_payloads_must_be_objects() {
             text("banks")
         );
         assert_eq!(
-            wire::read_weights(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_table::<FactorRecord>(Some(&payload), &mut Reader::default())
+                .map(drop)
+                .map_err(error_text),
             text("priority_factors")
         );
         assert_eq!(
-            wire::read_queues(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_table::<QueueRecord>(Some(&payload), &mut Reader::default())
+                .map(drop)
+                .map_err(error_text),
             text("queues")
         );
     }
@@ -281,7 +292,10 @@ fn an_unknown_key_may_have_a_value_of_any_depth() {
     assert_eq!(policy.0.associations.len(), 1);
     let wrong = format!("{{\"data\":[{{\"project\":{deep}}}]}}");
     let text = "projects[0].project: expected string, got array".to_owned();
-    assert_eq!(wire::read_projects(Some(&wrong), &mut Reader::default()), Err(WireError::Record(text)));
+    assert_eq!(
+        wire::read_table::<ProjectRecord>(Some(&wrong), &mut Reader::default()),
+        Err(WireError::Record(text))
+    );
 }
 
 #[test]
@@ -314,7 +328,9 @@ fn an_error_quotes_the_beginning_of_a_long_value() {
     };
     assert!(text.starts_with("zero_score: expected \"hold\" or \"floor\", got \"xxx") && text.len() < 200);
     let digits = format!("{{\"data\":[{{\"factor\":\"bank\",\"weight\":{}}}]}}", "9".repeat(1_000_000));
-    let Err(WireError::Record(text)) = wire::read_weights(Some(&digits), &mut Reader::default()) else {
+    let Err(WireError::Record(text)) =
+        wire::read_table::<FactorRecord>(Some(&digits), &mut Reader::default())
+    else {
         panic!("accepted")
     };
     assert!(text.starts_with("priority_factors[0].weight: expected integer, got integer 9999"), "{text}");

@@ -17,6 +17,7 @@ use fairshare_engine::accounts::Scope;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::QueueName;
 use fairshare_engine::priority::PRIORITY_LIMIT;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -89,7 +90,7 @@ pub const SETTINGS: [Setting; 16] = [
         default: "true",
         doc: "If true, the plugin computes usage and fair-share while jobs run. If false, it uses the pushed fair-shares until the \
               next push.",
-        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.live, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.live, read_json(value))),
     },
     Setting {
         name: "refresh",
@@ -147,7 +148,7 @@ pub const SETTINGS: [Setting; 16] = [
         name: "interleave",
         default: "false",
         doc: "If true, each job of a user gets its priority as if the earlier jobs of the user had been charged, so that users take turns.",
-        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.interleave, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.interleave, read_json(value))),
     },
     Setting {
         name: RUNNING_LIMITS,
@@ -190,7 +191,7 @@ pub const SETTINGS: [Setting; 16] = [
         doc: "If true, the plugin rejects a job that exceeds max_nodes_per_job or max_time_per_job (in minutes) of its queue in \
               flux-accounting's database, or has fewer nodes than min_nodes_per_job. If false, these limits are only shown.",
         read: One(YES_OR_NO, |settings, value| {
-            set_value(&mut settings.enforce_queue_shapes, read_bool(value))
+            set_value(&mut settings.enforce_queue_shapes, read_json(value))
         }),
     },
     Setting {
@@ -217,20 +218,20 @@ pub const SETTINGS: [Setting; 16] = [
         default: "false",
         doc: "If true, flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
               refresh, or the limit that holds the job. Flux keeps annotations in memory only.",
-        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.annotate, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.annotate, read_json(value))),
     },
     Setting {
         name: "remember",
         default: "true",
         doc: "If true, the plugin saves the last push and the usage since then in the KVS, and restores them after a reload or a restart.",
-        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.remember, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.remember, read_json(value))),
     },
 ];
 
 /// The keys of the table `weights`.
 const WEIGHTS: [(&str, Set); 2] = [
-    ("age", |settings, value| set_value(&mut settings.age_weight, read_weight(value))),
-    ("size", |settings, value| set_value(&mut settings.size_weight, read_weight(value))),
+    ("age", |settings, value| set_value(&mut settings.age_weight, read_json(value))),
+    ("size", |settings, value| set_value(&mut settings.size_weight, read_json(value))),
 ];
 const WEIGHTS_NAME: &str = "weights";
 const QUEUES: &str = "queues";
@@ -294,7 +295,7 @@ const QUEUE_KEYS: [(&str, &str, SetOfQueue); 4] = [
         Some(())
     }),
     (CHARGE, FACTOR, |settings, queue, value| {
-        settings.charges.insert(queue, value.get().parse().ok().filter(|factor| is_factor(*factor))?);
+        settings.charges.insert(queue, read_json(value).filter(|factor| is_factor(*factor))?);
         Some(())
     }),
     (EXEMPT, EXEMPTIONS, |settings, queue, value| {
@@ -302,7 +303,7 @@ const QUEUE_KEYS: [(&str, &str, SetOfQueue); 4] = [
         Some(())
     }),
     (MAX_PRIORITY, PRIORITY, |settings, queue, value| {
-        let max = value.get().parse().ok().filter(|max| (1..=PRIORITY_LIMIT).contains(max))?;
+        let max = read_json(value).filter(|max| (1..=PRIORITY_LIMIT).contains(max))?;
         settings.max_priorities.insert(queue, max);
         Some(())
     }),
@@ -408,31 +409,24 @@ fn set_value<T>(to: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-fn read_bool(value: &RawValue) -> Option<bool> {
-    serde_json::from_str(value.get()).ok()
-}
-
-fn read_text(value: &RawValue) -> Option<String> {
+/// Returns the value, or `None` if it has another type.
+fn read_json<T: DeserializeOwned>(value: &RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
 
 /// Returns the variant of `T` that the text `value` names.
 fn read_word<T: FromStr>(value: &RawValue) -> Option<T> {
-    read_text(value)?.parse().ok()
+    read_json::<String>(value)?.parse().ok()
 }
 
 fn read_exemptions(value: &RawValue) -> Option<BTreeSet<Scope>> {
-    let names: Vec<String> = serde_json::from_str(value.get()).ok()?;
+    let names: Vec<String> = read_json(value)?;
     let find = |name: &String| Scope::EXEMPTIONS.iter().find(|(known, _)| known == name);
     names.iter().map(|name| find(name).map(|(_, scope)| *scope)).collect()
 }
 
-fn read_weight(value: &RawValue) -> Option<i64> {
-    value.get().parse().ok()
-}
-
 fn read_duration(value: &RawValue) -> Option<f64> {
-    let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
+    let given: String = read_json(value).unwrap_or_else(|| value.get().to_owned());
     parse_duration(&given).filter(|seconds| (0.0..=LONGEST).contains(seconds))
 }
 

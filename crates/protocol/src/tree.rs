@@ -48,11 +48,8 @@ pub fn read_rule(value: &RawValue) -> Read<Rule> {
     if reset < 0.0 {
         return Err(fault("reset", format!("expected 0 or more seconds, got {reset}")));
     }
-    let replaces_all = match tree.get("replaces_all").map(|value| value.get()) {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(_) => return Err(fault("replaces_all", "expected boolean".to_owned())),
-    };
+    let replaces_all = tree.get("replaces_all").map_or("false", |value| value.get()).parse();
+    let replaces_all = replaces_all.map_err(|_| fault("replaces_all", "expected boolean".to_owned()))?;
     Ok(Rule {
         instant: read_number("at")?,
         half_life,

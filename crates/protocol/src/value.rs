@@ -6,7 +6,8 @@
 use fairshare::shortened;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer};
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::Number;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -64,32 +65,10 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// Reads any integer. An integer beyond 64 bits becomes the nearest 64-bit integer.
 pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    struct Saturated;
-    impl Visitor<'_> for Saturated {
-        type Value = i64;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("integer")
-        }
-
-        fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
-            Ok(value)
-        }
-
-        fn visit_u64<E: Error>(self, value: u64) -> Result<i64, E> {
-            Ok(i64::try_from(value).unwrap_or(i64::MAX))
-        }
-
-        /// serde_json reads an integer beyond 64 bits as a real number.
-        fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
-            if value.abs() >= BEYOND {
-                Ok(value as i64)
-            } else {
-                Err(E::invalid_type(Unexpected::Float(value), &self))
-            }
-        }
-    }
-    deserializer.deserialize_any(Saturated)
+    let number = Number::deserialize(deserializer)?;
+    let saturate = |number: f64| (number.abs() >= BEYOND).then_some(number as i64);
+    let integer = number.as_i64().or_else(|| number.as_f64().and_then(saturate));
+    integer.ok_or_else(|| D::Error::custom(format_args!("expected an integer, got {number}")))
 }
 
 /// 2^63, the smallest number above the range of `i64`.

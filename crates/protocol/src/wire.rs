@@ -13,10 +13,11 @@ use crate::settings::{self, SettingError};
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
 use fairshare::{insert_all, shortened};
-use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, Queue, SiteRecords, ZeroScore};
+use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, SiteRecords};
 use fairshare_engine::engine::Settings;
-use fairshare_engine::ids::{BankName, ProjectName};
+use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{Bank, Charges, SitePart};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -85,25 +86,18 @@ pub fn read_associations(payload: Option<&str>, reader: &mut Reader) -> Read<Vec
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
-/// Reads the payload of `rec_q_update`.
-pub fn read_queues(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<Queue>> {
-    from_payload::<QueueRecord>(payload, reader)
-}
-
-/// Reads the payload of `rec_proj_update`.
-pub fn read_projects(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<ProjectName>> {
-    from_payload::<ProjectRecord>(payload, reader)
+/// Reads the payload of a method `rec_*` whose records of type `R` have no part of the tree.
+pub fn read_table<R: Record + DeserializeOwned>(
+    payload: Option<&str>,
+    reader: &mut Reader,
+) -> Read<Vec<R::Accepted>> {
+    from_payload::<R>(payload, reader)
 }
 
 /// Reads the payload of `rec_bank_update`.
 pub fn read_banks(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(BankName, f64)>> {
     let records = from_payload::<BankRecord>(payload, reader)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
-}
-
-/// Reads the payload of `rec_fac_update`.
-pub fn read_weights(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(String, i64)>> {
-    from_payload::<FactorRecord>(payload, reader)
 }
 
 /// Reads the payload of `rec_config_update`. Warns of unknown switches, which may come from a newer database.
@@ -118,13 +112,12 @@ fn read_config(value: &RawValue) -> Read<ConfigPatch> {
     let members = members(value).ok_or(WireError::WrongType("config"))?;
     let deny =
         members.get(DENY_UNKNOWN_QUEUES).map(|value| read_bool(DENY_UNKNOWN_QUEUES, value)).transpose()?;
-    let score = members.get(ZERO_SCORE).map(|value| match value.get() {
-        "\"hold\"" => Ok(ZeroScore::Hold),
-        "\"floor\"" => Ok(ZeroScore::Floor),
-        other => {
-            let text = format!("{ZERO_SCORE}: expected \"hold\" or \"floor\", got {}", shortened(other));
-            Err(WireError::Record(text))
-        }
+    let score = members.get(ZERO_SCORE).map(|value| {
+        let value_error = |_| {
+            let found = shortened(value.get());
+            WireError::Record(format!("{ZERO_SCORE}: expected \"hold\" or \"floor\", got {found}"))
+        };
+        serde_json::from_str(value.get()).map_err(value_error)
     });
     Ok(ConfigPatch { deny_unknown_queues: deny, zero_score: score.transpose()? })
 }
@@ -147,11 +140,8 @@ fn list_unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
 }
 
 fn read_bool(key: &str, value: &RawValue) -> Read<bool> {
-    match value.get() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(WireError::Record(format!("{key}: expected boolean, got {}", describe(value)))),
-    }
+    let type_error = |_| WireError::Record(format!("{key}: expected boolean, got {}", describe(value)));
+    value.get().parse().map_err(type_error)
 }
 
 /// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true for a dry
