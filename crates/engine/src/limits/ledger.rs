@@ -142,13 +142,8 @@ impl Ledger {
         if before != after {
             self.accounts.count_job(&before, &after);
         }
-        if before.is_idle()
-            && !after.is_idle()
-            && let Some(association) = after.association
-        {
-            let (scopes, account) = self.accounts.borrow_scopes_and_account(association);
-            scopes
-                .count_taken_headroom(account.map(|account| account.scope_ids()).unwrap_or_default(), &after);
+        if !after.is_idle() {
+            self.accounts.count_taken_headroom(&before, &after);
         }
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = None;

@@ -318,11 +318,6 @@ impl LimitScopes {
         });
     }
 
-    /// Counts one more job that took headroom in `scopes`.
-    pub fn count_taken_headroom(&mut self, scopes: &[ScopeId], footprint: &Footprint) {
-        self.update_scopes(scopes, footprint, |scope| scope.taken += 1);
-    }
-
     /// Calls `change` for each scope in `scopes` that counts jobs of the queue in `footprint`.
     fn update_scopes(&mut self, scopes: &[ScopeId], footprint: &Footprint, change: impl Fn(&mut LimitScope)) {
         for id in scopes {

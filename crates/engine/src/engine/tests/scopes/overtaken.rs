@@ -80,6 +80,24 @@ fn a_job_held_by_a_user_limit_does_not_stop_other_jobs_of_its_bank() {
     assert_counters_and_holds(&host);
 }
 
+/// A job that moves into a bank takes headroom of the bank. A job that moves within the bank does not.
+#[test]
+fn jobs_that_move_into_a_scope_overtake_the_held_job() {
+    for (from, is_overtaken) in [("A", true), ("B", false)] {
+        let mut host = make_site_with_users_in_bank_b(vec![gpu_limit(bank_target("B"), 4)]);
+        host.send_event(Event::Associations(vec![record_with_fairshare(9, "A", 0.5)]));
+        host.run_new_job(make_job(10, "B", 2));
+        let moved_job = host.submit(make_job(9, from, 1)).unwrap();
+        let wide_job = host.submit(make_job(7, "B", 4)).unwrap();
+        let mut moves = (0..2 * OVERTAKEN + 4).flat_map(|_| [("q2", "B"), ("q1", from)]);
+        let is_rejected =
+            moves.any(|(queue, bank)| host.update_job(moved_job, Some(queue), Some(bank)).is_err());
+        let has_reservation = host.engine.ledger().overtaken().contains(wide_job);
+        assert_eq!((is_rejected, has_reservation), (is_overtaken, is_overtaken), "from bank {from}");
+        assert_counters_and_holds(&host);
+    }
+}
+
 #[test]
 fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
     let mut host = make_site_with_users_in_bank_b(vec![
