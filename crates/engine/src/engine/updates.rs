@@ -216,12 +216,12 @@ pub fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, ba
         return Some("update of bank for running job not supported".to_owned());
     }
     let job = shared.ledger.job(id);
-    let present = job.and_then(Job::association);
-    let wanted = shared.book.find(user, Some(bank));
-    if wanted.is_some() && wanted == present {
+    // The association of the job may have been removed.
+    let present = job.and_then(Job::association).and_then(|id| shared.book.association(id));
+    if present.is_some_and(|present| present.bank.as_str() == bank) {
         return None;
     }
-    let Some(wanted) = wanted else {
+    let Some(wanted) = shared.book.find(user, Some(bank)) else {
         return Some(match shared.book.has_data() {
             false => "update_bank: plugin still waiting on flux-accounting data".to_owned(),
             true => format!("update_bank: cannot find flux-accounting entry for uid/bank: {user}/{bank}"),

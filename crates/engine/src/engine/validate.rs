@@ -51,7 +51,7 @@ pub struct Rejection {
 }
 
 pub fn validate_job(shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
-    let association = shared.book.find(facts.user, facts.bank);
+    let association = find_association(shared, facts);
     // The checks below are faster if the limit scopes of the association are stored.
     association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
     let rejection = rejections_of_job(shared, association, facts).next();
@@ -72,6 +72,16 @@ pub fn validate_job(shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Returns the association of a job. A live job that stays in its bank keeps its association if a push has removed it.
+fn find_association(shared: &Shared, facts: &JobFacts<'_>) -> Option<AssociationId> {
+    let present = || {
+        let id = shared.ledger.job(facts.id)?.association()?;
+        let record = shared.book.association(id)?;
+        (facts.bank == Some(record.bank.as_str())).then_some(id)
+    };
+    shared.book.find(facts.user, facts.bank).or_else(present)
 }
 
 /// Returns the message that rejects a job whose bank, queue or project has a name that is too long. Without data, no

@@ -297,6 +297,18 @@ fn active_jobs_of_a_removed_association_are_still_counted() {
     assert_eq!(host.state(id), Some(State::Sched));
     assert_eq!(host.jobs[&id].priority, Some(50_000));
     assert!(host.submit(HostJob::new(7)).is_err());
+    // An update of the job is checked against the last record of the association.
+    assert_eq!(host.update_duration(id, 60.0), Ok(()));
+    assert_eq!(host.update_job(id, Some("q2"), Some("A")), Ok(()));
+    let narrow_queue = Queue { max_sched_jobs: Limit(0), ..queue("q1") };
+    host.send_event(Event::Queues(vec![narrow_queue, queue("q3")]));
+    let text = "updating to queue q1 while it is already at max-sched-jobs-queue-limit limit is not allowed; try again later";
+    assert_eq!(host.update_job(id, Some("q1"), None), Err(text.to_owned()));
+    assert_eq!(
+        host.update_job(id, Some("q3"), None),
+        Err("mf_priority: queue not valid for user: q3".to_owned())
+    );
+    assert!(host.update_job(id, None, Some("B")).is_err(), "the user has no association in bank B");
     host.end_job(id);
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
