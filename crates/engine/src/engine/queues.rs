@@ -69,6 +69,11 @@ impl Queues {
         self.parents.get(queue)
     }
 
+    /// Returns the virtual queues.
+    pub fn virtual_queues(&self) -> impl Iterator<Item = &QueueName> {
+        self.parents.keys()
+    }
+
     /// Makes the engine ask for the states of queues again after a panic, because the panic may have lost the request.
     /// The engine waits [`UNANSWERED`] seconds before it asks, because each request may cause another panic.
     pub fn repeat_request(&mut self) {

@@ -243,7 +243,7 @@ pub struct SiteSize {
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
     let weights = view.book.weights().iter().map(|(name, weight)| (name.as_str(), *weight)).chain(factors);
-    let settings = &view.settings;
+    let ruled_queues = view.settings.exempt.keys().chain(view.settings.max_priorities.keys());
     let mut users = Vec::new();
     for (id, record) in view.book.associations(None) {
         add_to_user(&mut users, record.user, show_association(view, id, record));
@@ -263,7 +263,7 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         removed_associations: list_removed_associations(view, None),
         live: view.get_live_fairshare_details(),
         running_limits: view.settings.running.clone(),
-        queue_rules: view.list_queue_rules(settings.exempt.keys().chain(settings.max_priorities.keys())),
+        queue_rules: view.list_queue_rules(ruled_queues.chain(view.queues.virtual_queues())),
         ..Snapshot::default()
     }
 }

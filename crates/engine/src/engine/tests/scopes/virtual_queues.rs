@@ -53,6 +53,19 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 }
 
 #[test]
+fn the_query_shows_the_rules_that_a_virtual_queue_has_from_its_parent() {
+    let mut host = Host::new();
+    make_q2_virtual_queue(&mut host);
+    host.send_event(Event::Settings(Settings {
+        max_priorities: [("q1".into(), 7)].into(),
+        ..Settings::default()
+    }));
+    let rules = crate::engine::answers::snapshot(&host.engine.view()).queue_rules;
+    let shown: Vec<_> = rules.iter().map(|(queue, rules)| (queue.as_str(), rules.max_priority)).collect();
+    assert_eq!(shown, [("q1", Some(7)), ("q2", Some(7))]);
+}
+
+#[test]
 fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
     make_q2_virtual_queue(&mut host);
