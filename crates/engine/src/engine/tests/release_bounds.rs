@@ -163,6 +163,20 @@ fn exempt_queue_from_association_limits(host: &mut Host, queue: &str) {
     host.send_event(Event::Settings(Settings { exempt, ..Settings::default() }));
 }
 
+/// Generates whether q2 is a virtual queue of q1, and the queue that is exempt from limits of associations.
+pub fn any_queue_rules() -> impl Strategy<Value = (bool, Option<&'static str>)> {
+    (any::<bool>(), prop::option::weighted(0.3, prop::sample::select(vec!["q1", "q2"])))
+}
+
+pub fn apply_queue_rules(host: &mut Host, (is_virtual, exempt_queue): (bool, Option<&str>)) {
+    if is_virtual {
+        make_q2_virtual_queue(host);
+    }
+    if let Some(queue) = exempt_queue {
+        exempt_queue_from_association_limits(host, queue);
+    }
+}
+
 /// The limit of the association and the limit of the parent queue hold the first held job. The limit of the
 /// association does not hold the second one, which takes the headroom of the parent queue.
 #[test]
@@ -205,15 +219,10 @@ proptest! {
         jobs in any_jobs(),
         limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
         starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
-        (is_virtual, exempt_queue) in (any::<bool>(), prop::option::weighted(0.3, prop::sample::select(vec!["q1", "q2"]))),
+        rules in any_queue_rules(),
     ) {
         let mut host = make_site([limits.0, limits.1, limits.2, limits.3, limits.4]);
-        if is_virtual {
-            make_q2_virtual_queue(&mut host);
-        }
-        if let Some(queue) = exempt_queue {
-            exempt_queue_from_association_limits(&mut host, queue);
-        }
+        apply_queue_rules(&mut host, rules);
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
         let predicted: Vec<_> = held.iter().map(|id| (*id, explain_job(&host, *id))).collect();

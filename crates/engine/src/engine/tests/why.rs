@@ -4,6 +4,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
+use super::release_bounds::{any_queue_rules, apply_queue_rules};
 use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue};
 use crate::engine::answers::{
@@ -277,9 +278,10 @@ proptest! {
     /// All jobs end at their time limits. If each job in SCHED starts at once, each held job must be released exactly at the predicted time.
     #[test]
     fn the_predicted_release_is_right_if_all_released_jobs_start_at_once(
-        jobs in any_jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+        jobs in any_jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64), rules in any_queue_rules(),
     ) {
         let mut host = make_site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        apply_queue_rules(&mut host, rules);
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
         let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, explain_job(&host, id))).collect();
