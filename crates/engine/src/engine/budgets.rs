@@ -98,19 +98,23 @@ fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     }
 }
 
+/// Returns true if budgets reject new jobs that do not fit. While ended jobs are being read, the balance is unknown.
+/// Then such a job is held, not rejected.
+pub(super) fn rejects_beyond_budget(shared: &Shared) -> bool {
+    shared.budgets.mode() == BudgetMode::Reject && shared.ended.is_done()
+}
+
 /// Returns the text that rejects a job because of a budget. The job may lack a time limit, or may not fit into a
 /// budget. In the mode "reject", a new job must fit. A pending job with a longer time limit must fit too.
 pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
-    let mode = shared.budgets.mode();
-    if shared.budgets.is_empty() || mode == BudgetMode::Warn {
+    if shared.budgets.is_empty() || shared.budgets.mode() == BudgetMode::Warn {
         return None;
     }
     let known = shared.ledger.job(facts.id);
     let (size, before) = (facts.full_size()?, known.map(|job| job.size));
     let lacks_time_limit = !size.has_time_limit() && before.is_none_or(Size::has_time_limit);
-    // While ended jobs are being read, the balance is unknown. Then the job is held, not rejected.
     let is_checked = match known {
-        None => mode == BudgetMode::Reject && shared.ended.is_done(),
+        None => rejects_beyond_budget(shared),
         Some(job) => {
             matches!(job.phase, Phase::Priority | Phase::Sched) && size.time_limit_ms > job.size.time_limit_ms
         }

@@ -4,6 +4,7 @@
 
 use super::super::JobFacts;
 use super::super::View;
+use super::super::budgets::rejects_beyond_budget;
 use super::super::life::{BROKEN, build_job};
 use super::super::validate::{Rejection, RejectionCause, rejections_of_job};
 use super::holds::{HoldNow, show_hold};
@@ -11,7 +12,7 @@ use super::job::ExplainedPriority;
 use super::standing::Open;
 use super::{Heading, QueueRules};
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
-use crate::limits::{ActiveJobsLimit, Admission};
+use crate::limits::{ActiveJobsLimit, Admission, Holding};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -67,8 +68,8 @@ pub struct CheckedJob {
     pub jobs: u64,
     /// The number of jobs of the request that the plugin would reject.
     pub jobs_rejected: u64,
-    /// A text with the limit on active jobs that would reject the last job of the request, and with the number of
-    /// active jobs.
+    /// A text with the limit that would reject the last job of the request, and with the amount in use. The limit is a
+    /// limit on active jobs or, in the mode "reject", a budget.
     pub active_limit: Option<String>,
     /// The largest number of these jobs that limits could hold. Fewer jobs may be held, depending on when the first
     /// jobs start.
@@ -146,14 +147,25 @@ pub fn check_job(
     };
     let describe = || in_scopes.map_or_else(describe_own, ActiveJobsLimit::describe);
     checked.active_limit = (checked.jobs_rejected > 0).then(describe);
-    let fitting = limits.iter().map(|limit| (limit.count_fitting_jobs(), limit.hold)).min();
+    let show = |limit: Holding| show_hold(view, association, limit, job.is_queue_stopped, now);
+    // A held job uses nothing of a budget. So a budget rejects jobs only if the first job that does not fit exceeds it.
+    let rejects = |limit: &Holding| limit.amount.is_budget() && rejects_beyond_budget(view);
+    let first = limits.iter().min_by_key(|limit| (limit.count_fitting_jobs(), !rejects(limit), limit.hold));
     let accepted = count - checked.jobs_rejected;
-    checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));
-    let first = fitting.filter(|_| checked.jobs_held > 0);
-    checked.first_limit = first.map(|(_, hold)| Cow::Borrowed(hold.name()));
+    let left_out = accepted.saturating_sub(first.map_or(accepted, Holding::count_fitting_jobs));
+    match first.filter(|_| left_out > 0) {
+        Some(budget) if rejects(budget) => {
+            let hold = show(budget.clone());
+            checked.jobs_rejected += left_out;
+            checked.active_limit = Some(format!("{}: {}", hold.limit, hold.text));
+        }
+        first => {
+            checked.jobs_held = left_out;
+            checked.first_limit = first.map(|limit| Cow::Borrowed(limit.hold.name()));
+        }
+    }
     let exceeded = limits.into_iter().filter(|limit| limit.count_fitting_jobs() == 0);
-    let holds = exceeded.map(|limit| show_hold(view, association, limit, job.is_queue_stopped, now));
-    checked.holds = holds.collect();
+    checked.holds = exceeded.map(show).collect();
     if let Some(made) = view.explain(facts.id, &job, facts.urgency) {
         let urgency = u8::try_from(facts.urgency).unwrap_or_default();
         checked.priority = Some(ExplainedPriority::new(&made, urgency, view.age_without_offset(&job, now)));

@@ -170,6 +170,36 @@ fn budget_mode_reject_rejects_new_jobs_and_holds_accepted_ones_when_exhausted() 
     assert_eq!(host.names(blocked), ["budget-node-hours-bank"]);
 }
 
+/// A job that another limit holds spends nothing, so it is not rejected.
+#[test]
+fn the_answer_about_several_jobs_counts_those_that_a_budget_would_reject() {
+    let few_jobs = |cap| {
+        let (cap, amount) =
+            (Cap { limit: Limit(cap), is_given: false }, Amount::parse("sched-jobs").unwrap());
+        vec![SiteLimit { target: bank("A"), queue: None, amount, cap }]
+    };
+    for (mode, limits, expected) in [
+        (BudgetMode::Hold, Vec::new(), (0, 3)),
+        (BudgetMode::Reject, Vec::new(), (3, 0)),
+        (BudgetMode::Reject, few_jobs(6), (3, 0)),
+        (BudgetMode::Reject, few_jobs(5), (3, 0)),
+        (BudgetMode::Reject, few_jobs(4), (0, 4)),
+    ] {
+        let mut host = host_with_budgets(vec![budget(bank("A"), hours(11))], mode);
+        host.send_event(Event::Settings(Settings { budgets: mode, limits, ..Settings::default() }));
+        let (job, view) = (job(7, "A", 2, HOUR), host.engine.view());
+        let heading = Heading::new(&view, host.now, None);
+        let answer = check_job(&view, &Host::facts(JobId(u64::MAX), &job), 8, Open::All, heading);
+        let submitted: Vec<_> = (0..8).map(|_| host.submit(job.clone())).collect();
+        let held = submitted.iter().flatten().filter(|id| host.state(**id) == Some(State::Depend)).count();
+        let rejected = submitted.iter().filter(|submitted| submitted.is_err()).count();
+        assert_eq!((rejected, held), expected, "{mode:?}");
+        assert_eq!((answer.jobs_rejected, answer.jobs_held), (rejected as u64, held as u64), "{answer:?}");
+        let limit = answer.active_limit.or(answer.first_limit.map(String::from)).unwrap();
+        assert_eq!(limit.starts_with("budget-node-hours-bank"), expected != (0, 4), "{limit}");
+    }
+}
+
 #[test]
 fn a_deposit_releases_held_jobs_and_a_refund_holds_only_new_jobs() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(1))], BudgetMode::Hold);
