@@ -112,7 +112,8 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
     }
     let known = shared.ledger.job(facts.id);
     let (size, before) = (facts.full_size()?, known.map(|job| job.size));
-    let lacks_time_limit = !size.has_time_limit() && before.is_none_or(Size::has_time_limit);
+    let moves = known.is_some_and(|job| job.association() != Some(id));
+    let lacks_time_limit = !size.has_time_limit() && (moves || before.is_none_or(Size::has_time_limit));
     let is_checked = match known {
         None => rejects_beyond_budget(shared),
         Some(job) => {

@@ -201,6 +201,15 @@ fn the_answer_about_several_jobs_counts_those_that_a_budget_would_reject() {
 }
 
 #[test]
+fn a_job_without_a_time_limit_may_not_move_to_a_bank_whose_budget_counts_it() {
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "B", 1, 0.0).blocked_by("begin-time")).unwrap();
+    let text = "the budget of bank A counts node-hours, so each job needs a time limit: set one with -t";
+    assert_eq!(host.update_job(id, None, Some("A")), Err(text.to_owned()));
+    assert_eq!(host.update_job(id, Some("q1"), None), Ok(()));
+}
+
+#[test]
 fn a_deposit_releases_held_jobs_and_a_refund_holds_only_new_jobs() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(1))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 2, HOUR)).unwrap();
