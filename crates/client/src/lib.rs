@@ -25,6 +25,9 @@ const ROLE_OWNER: u32 = 1;
 pub struct Flux {
     api: Api,
     handle: NonNull<FluxHandle>,
+    /// Longest wait for a response, by default five minutes. It is limited, because the caller may hold a lock
+    /// that other processes wait for.
+    pub patience: Duration,
 }
 
 /// Reason why a request failed.
@@ -86,7 +89,7 @@ impl Flux {
         // SAFETY: flux_open_ex(3) takes NULL or a C string, and a flux_error_t to write to; both outlive the call.
         let handle = unsafe { (api.open)(address, 0, &raw mut error) };
         match NonNull::new(handle) {
-            Some(handle) => Ok(Flux { api, handle }),
+            Some(handle) => Ok(Flux { api, handle, patience: Duration::from_secs(300) }),
             None => {
                 let system = std::io::Error::last_os_error();
                 let text = error.text().filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string());
@@ -95,8 +98,8 @@ impl Flux {
         }
     }
 
-    /// Sends a request to any rank, and waits at most five minutes for the response. `payload` and the
-    /// response are JSON texts. Returns `None` if the response is empty.
+    /// Sends a request to any rank, and waits for the response. `payload` and the response are JSON texts. Returns
+    /// `None` if the response is empty.
     pub fn rpc(&self, topic: &str, payload: &str) -> Result<Option<String>, FluxError> {
         Ok(many::request(self, topic, payload)?.text().map(str::to_owned))
     }

@@ -13,9 +13,6 @@ use std::time::{Duration, Instant};
 use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match, NONBLOCK};
 use super::{Flux, FluxError};
 
-/// Longest wait for a response while requests are open. It is limited, because the caller may hold a lock
-/// that other processes wait for.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two checks of the clock.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -50,8 +47,8 @@ impl<'a, T> Requests<'a, T> {
     }
 
     /// Waits for the next response to any open request. Returns `None` if no request is open. The outer error
-    /// means that the connection was closed or that no response arrived for five minutes. The inner error is
-    /// the error of the service.
+    /// means that the connection was closed or that no response arrived in time. The inner error is the error of
+    /// the service.
     #[expect(
         clippy::type_complexity,
         reason = "a value of the caller, and the response or the error of the service"
@@ -129,9 +126,9 @@ fn next_response<'f>(flux: &'f Flux, topic: &str) -> Result<Message<'f>, FluxErr
             return Err(make_lost_connection_error(topic));
         }
         if is_watched {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let left = flux.patience.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Err(FluxError::Silent { topic: topic.to_owned(), waited: PATIENCE });
+                return Err(FluxError::Silent { topic: topic.to_owned(), waited: flux.patience });
             }
             // SAFETY: the handle is open; the descriptor of flux_pollfd(3) belongs to the handle.
             wait(unsafe { (api.pollfd)(handle) }, left.min(TICK));

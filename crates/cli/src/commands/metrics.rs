@@ -59,6 +59,9 @@ pub(crate) struct Args {
 /// The least time between two recounts, because a recount visits every job.
 const BETWEEN_RECOUNTS: Duration = Duration::from_secs(300);
 
+/// How long a poll after the first waits for each answer of Flux. Prometheus waits ten seconds by default.
+const PATIENCE: Duration = Duration::from_secs(8);
+
 /// The connection to the plugin, and the state between two polls.
 struct PolledPlugin<'a> {
     args: &'a Args,
@@ -82,8 +85,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         // If the first request fails, the command ends with its error.
         source.ask()?;
         remark(format_args!("serving http://{}/metrics", listener.local_addr()?));
-        let error = listen::serve(&listener, || Ok(source.poll_metrics()));
-        return Err(failure(format_args!("{address}: {error}")));
+        listen::serve(&listener, || Ok(source.poll_metrics()));
+        return Ok(Answer::Yes);
     }
     let text = source.ask()?;
     let Some(path) = &args.textfile else {
@@ -120,7 +123,10 @@ impl PolledPlugin<'_> {
     }
 
     fn ask(&mut self) -> Result<String> {
-        let flux = if let Some(flux) = self.flux.take() { flux } else { self.args.instance.connect()? };
+        let mut flux = if let Some(flux) = self.flux.take() { flux } else { self.args.instance.connect()? };
+        if self.recount.is_some() {
+            flux.patience = PATIENCE;
+        }
         let text = self.ask_plugin(&flux)?;
         self.flux = Some(flux);
         Ok(text)

@@ -108,3 +108,41 @@ fn a_client_that_reads_slowly_is_disconnected_at_the_deadline() {
     assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
     assert!(Instant::now() >= out.deadline);
 }
+
+#[test]
+fn a_client_gets_an_error_in_time_if_the_plugin_is_silent() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (silence, ends) = channel::<()>();
+    std::thread::spawn(move || {
+        let mut times = 0;
+        serve(&listener, || {
+            times += 1;
+            // The first request gets no answer until the test drops `silence`.
+            let _ = ends.recv();
+            Ok(format!("x {times}\n"))
+        })
+    });
+    let request = "GET /metrics HTTP/1.1\r\nX-Prometheus-Scrape-Timeout-Seconds: 1.3\r\n\r\n";
+    for _ in 0..3 {
+        let (text, begun) = (send_request(address, request), Instant::now());
+        assert!(text.starts_with("HTTP/1.1 503 ") && text.ends_with("for 0.5 s\n"), "{text}");
+        assert!(begun.elapsed() < PATIENCE, "after {:?}", begun.elapsed());
+    }
+    drop(silence);
+    // The clients that have left do not cost the plugin any work.
+    let text = send_request(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(text.ends_with("x 2\n"), "{text}");
+}
+
+#[test]
+fn a_failed_accept_does_not_end_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    // accept(2) fails until a client connects, as it does while too many files are open.
+    listener.set_nonblocking(true).expect("set");
+    std::thread::spawn(move || serve(&listener, || Ok("x 1\n".to_owned())));
+    std::thread::sleep(3 * BETWEEN_ATTEMPTS);
+    let text = send_request(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+}
