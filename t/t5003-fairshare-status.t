@@ -36,6 +36,10 @@ test_expect_success 'status counts associations, banks, queues and projects afte
 	grep "^associations  5 of 5 users in 3 banks; this includes the owner and bank root$" out && grep "^configured    1 queue, 2 projects" out &&
 	grep "^database      $DB" out
 '
+test_expect_success 'status wraps long lines to the width of the terminal' '
+	COLUMNS=40 run_status >narrow && cat narrow && test $(wc -l <narrow) -gt $(wc -l <out) && grep -A1 "^associations  5 of 5 users in 3 banks" narrow >lines &&
+	grep "^              .*and bank root$" narrow && ! awk "length > 40" lines | grep .
+'
 test_expect_success 'status counts held jobs by limit' '
 	a=$(mf submit 5001) && wait_running $a && b=$(mf submit 5001) && wait_held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5001) && wait_held_by $c max-running-jobs-user-limit &&

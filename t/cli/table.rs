@@ -204,6 +204,39 @@ fn show_has_a_column_of_the_stored_fair_shares() {
 
 /// A progress bar appears while the tree is being read, but only on a terminal.
 #[test]
+fn a_column_that_is_chosen_twice_is_written_once_in_json() {
+    let site = Site::small("columns_twice");
+    let words = ["show", "-p", site.path(), "-U", "-o", "user,fairshare,user", "--json"];
+    let json = fairshare(words).ok().to_owned();
+    assert_eq!(json.matches("\"user\"").count(), json.matches("\"fairshare\"").count(), "{json}");
+}
+
+#[test]
+fn sentences_are_wrapped_to_the_width_and_json_is_not() {
+    let site = Site::small("sentences");
+    let bad = super::file("sentences_config", "[fairshare]\nlive = \"x\"\n");
+    let run = |words: &[&str]| run_with_input(Command::new(PROGRAM).args(words).env("COLUMNS", "40"), "").out;
+    let path = site.path();
+    let uri = ["--uri", "local:///nonexistent"];
+    let commands: [(&[&str], usize); 3] = [
+        (&["push", "--dry-run", "-p", path], 2),
+        (&["config", "check", &bad], 4),
+        (&["limit", "-p", path], 3),
+    ];
+    for (words, least) in commands {
+        let text = run(words);
+        // A line break can't be within a path.
+        let is_narrow = |line: &&str| line.chars().count() <= 40 || !line.trim().contains(' ');
+        assert!(text.lines().all(|line| is_narrow(&line)), "{text}");
+        assert!(text.lines().count() >= least, "{text}");
+    }
+    for words in [["config", "check", &bad], ["doctor", "-p", path]] {
+        let json = run(&[&words[..], &["--json"], if words[0] == "doctor" { &uri } else { &[] }].concat());
+        assert_eq!(json.lines().count(), 1, "{json}");
+    }
+}
+
+#[test]
 fn a_progress_bar_appears_while_reading() {
     let path = file("progress", TREE);
     let show = format!("(sleep 2; cat {path}) | PROGRAM show --tree /dev/stdin --csv >/dev/null");

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::site::document::{self, FaultKind};
-use crate::ui::messages::{remark, say, strip_error_number};
-use crate::ui::printable::{printable, printable_json};
+use crate::ui::messages::{remark, say_wrapped, strip_error_number};
+use crate::ui::output::print_json_line;
+use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,11 +80,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (_, faults) = check(&args.files)?;
     if args.json {
         let document = ConfigDocument { accepted: faults.is_empty(), faults: &faults };
-        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
+        print_json_line(&document)?;
     } else {
         let mut accepted = args.files.iter().filter(|_| faults.is_empty()).map(|file| file.to_string_lossy());
-        accepted.try_for_each(|file| say(format_args!("{}: accepted", printable(&file))))?;
-        faults.iter().try_for_each(say)?;
+        accepted.try_for_each(|file| say_wrapped(format_args!("{}: accepted", printable(&file))))?;
+        faults.iter().try_for_each(say_wrapped)?;
     }
     Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
 }

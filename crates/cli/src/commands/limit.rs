@@ -11,7 +11,7 @@ use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
-use crate::ui::messages::{remark, say};
+use crate::ui::messages::{remark, say, say_wrapped};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Rows, Style, ValueColumn, value_column};
 use crate::ui::suggest::did_you_mean;
@@ -165,7 +165,7 @@ fn show(args: &Args) -> Outcome {
     if limits.is_empty() && args.output.is_table() {
         let selected = args.scope.is_some() || args.queue.is_some();
         say(if selected { "no such limits are set" } else { "no limits are set" })?;
-        make_note_about_association_limits(args).map_or(Ok(()), say)?;
+        make_note_about_association_limits(args).map_or(Ok(()), say_wrapped)?;
     } else {
         print(args, limits)?;
     }

@@ -5,7 +5,7 @@ use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::parse_amount;
-use crate::ui::messages::say;
+use crate::ui::messages::say_wrapped;
 use crate::ui::printable::count;
 use fairshare_accounting::pipeline::scrub::{RecordRemovalResult, scrub};
 use fairshare_accounting::store::Access;
@@ -44,10 +44,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     if args.dry_run {
         drop(snapshot);
-        say(format_args!("would remove {}{needed}", count(removed, "record")))?;
+        say_wrapped(format_args!("would remove {}{needed}", count(removed, "record")))?;
     } else {
         snapshot.commit()?;
-        say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(mark_stored)?;
+        say_wrapped(format_args!("removed {}{needed}", count(removed, "record"))).map_err(mark_stored)?;
     }
     Ok(Answer::Yes)
 }

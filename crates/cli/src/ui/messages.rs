@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, Write, stderr, stdout};
 
 use super::printable;
+use super::screen::ScreenArgs;
 use super::words::{caller, is_owner};
 use crate::help::FOR_ADMINISTRATORS;
 use fairshare_client::Flux;
@@ -13,6 +14,11 @@ use fairshare_client::Flux;
 /// Prints a line on standard output.
 pub(crate) fn say(line: impl fmt::Display) -> io::Result<()> {
     writeln!(stdout(), "{line}")
+}
+
+/// Prints a sentence on standard output, wrapped to the terminal. Further lines are indented.
+pub(crate) fn say_wrapped(text: impl fmt::Display) -> io::Result<()> {
+    ScreenArgs::default().screen().wrapped(&text.to_string(), "", "  ", &mut stdout())
 }
 
 /// Cuts a line to 4,000 cells. A name from a damaged database may have any length.

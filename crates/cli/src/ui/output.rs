@@ -252,6 +252,11 @@ pub(crate) fn print_json_or_text(
     out.finish()
 }
 
+/// Prints a document as one line of JSON.
+pub(crate) fn print_json_line(document: &impl Serialize) -> io::Result<()> {
+    writeln!(stdout(), "{}", printable_json(&serde_json::to_string(document)?))
+}
+
 /// Writes a document as indented JSON.
 pub(crate) fn write_indented_json(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;

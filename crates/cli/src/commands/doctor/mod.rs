@@ -10,12 +10,13 @@ use std::io::{Write, stdout};
 use serde::Serialize;
 
 use super::push::Push;
-use crate::outcome::{Answer, Outcome, Result, failure};
+use crate::outcome::{Answer, Outcome, Result};
 use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
 use crate::ui::figures;
-use crate::ui::messages::{address, say};
-use crate::ui::printable::{printable, printable_json};
+use crate::ui::messages::{address, say_wrapped};
+use crate::ui::output::print_json_line;
+use crate::ui::printable::printable;
 use crate::ui::screen::ScreenArgs;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
@@ -98,7 +99,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.json {
         let document =
             DoctorDocument { database: args.database.path().to_string_lossy(), findings: &findings };
-        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
+        print_json_line(&document)?;
     } else {
         if findings.is_empty() {
             let sync = facts.and_then(|facts| facts.counted).map_or(String::new(), |counted| {
@@ -108,7 +109,9 @@ pub(super) fn run(args: &Args) -> Outcome {
                 format!("with Flux's configuration {}", path.display())
             });
             let database = args.database.path().display();
-            say(printable(&format!("nothing is wrong with {database}{sync}, with the plugin, and {file}")))?;
+            say_wrapped(printable(&format!(
+                "nothing is wrong with {database}{sync}, with the plugin, and {file}"
+            )))?;
         }
         print(&findings)?;
     }

@@ -16,8 +16,9 @@ use crate::site::document;
 use crate::site::input::Wait;
 use crate::site::mending;
 use crate::ui::companions::add_companion_members;
-use crate::ui::messages::{remark, say};
-use crate::ui::printable::{count, printable_json};
+use crate::ui::messages::{remark, say_wrapped};
+use crate::ui::output::print_json_line;
+use crate::ui::printable::count;
 use crate::ui::words::Words;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::pipeline::fairshare::read_and_check_tree;
@@ -77,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     let data = read_push_data(&push, args.dry_run, &mut |note| remark(note))?;
     if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
-        say(format_args!("database {} ({by})", push.found.path.display()))?;
+        say_wrapped(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
         let (answer, owner) = ask(&push, &data)?;
@@ -90,9 +91,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let sent = deliver(&push, &data)?;
     if args.json {
         let document = PushDocument::new(&data, sent.owner.as_ref(), sent.changes.as_ref());
-        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
+        print_json_line(&document)?;
     } else if args.verbose {
-        say(sent.describe(&data))?;
+        say_wrapped(sent.describe(&data))?;
     }
     Ok(Answer::Yes)
 }
@@ -102,12 +103,12 @@ pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> 
     if json {
         let mut document = serde_json::to_value(&answer).map_err(failure)?;
         add_companion_members(&mut document, &f58);
-        say(printable_json(&document.to_string()))?;
+        print_json_line(&document)?;
         return Ok(Answer::Yes);
     }
-    say(head)?;
+    say_wrapped(head)?;
     for line in answer.iter().flat_map(parts::describe_preview) {
-        say(line)?;
+        say_wrapped(line)?;
     }
     Ok(Answer::Yes)
 }

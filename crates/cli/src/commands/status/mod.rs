@@ -2,7 +2,7 @@
 //! `flux fairshare status`: the state of the plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Write, stdout};
+use std::io::stdout;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -175,8 +175,10 @@ fn print_summary(
     around: &StatusContext,
     check: Option<&Check>,
 ) -> std::io::Result<()> {
-    let mut out = stdout().lock();
-    let mut line = |key: &str, text: String| writeln!(out, "{key:<13} {}", printable(&text));
+    let (screen, mut out) = (args.output.screen(), stdout().lock());
+    let mut line = |key: &str, text: String| {
+        screen.wrapped(&printable(&text), &format!("{key:<13} "), &" ".repeat(14), &mut out)
+    };
     let whose = match (&state.version, check) {
         (Some(version), _) => format!("version {version}"),
         (None, Some(_)) => "of this project, an older version".to_owned(),
