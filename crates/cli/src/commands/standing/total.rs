@@ -35,11 +35,16 @@ pub(super) struct UserTotal {
     undecayed_node_seconds: f64,
     /// The number of jobs that Flux lists and that run or have run.
     listed_jobs: usize,
+    /// True if Flux lists more jobs. Then only the latest 10,000 are counted, and all running jobs among them.
+    has_more_jobs: bool,
     /// The earliest end of a listed job; null if no listed job has ended.
     since: Option<f64>,
     /// The latest end of a listed job; null if a listed job still runs, or if no listed job has ended.
     last_end: Option<f64>,
 }
+
+/// The greatest number of jobs that are counted. job-list answers with running jobs first, and then with the latest ended jobs.
+const MOST: usize = 10_000;
 
 /// A job in an answer of job-list.
 #[derive(Deserialize)]
@@ -56,7 +61,7 @@ impl UserTotal {
         // The states RUN, CLEANUP and INACTIVE.
         let constraint = json!({"and": [{"userid": [user]}, {"states": [2 * INACTIVE - RUN]}]});
         let attributes = ["nnodes", "t_run", "t_inactive"];
-        let wanted = json!({"max_entries": 10_000, "attrs": attributes, "constraint": constraint});
+        let wanted = json!({"max_entries": MOST + 1, "attrs": attributes, "constraint": constraint});
         let answer: Option<HashMap<String, Vec<JobTimes>>> = ask_flux(flux, "job-list.list", &wanted);
         UserTotal::new(standing, &answer?.remove("jobs")?)
     }
@@ -68,8 +73,9 @@ impl UserTotal {
         // The time after which 1 % of the usage is left.
         let nothing = standing.half_life.map(|half_life| half_life * 100f64.log2());
         let mut total = UserTotal { usage, half_at: after(standing.half_life), ..UserTotal::default() };
+        total.has_more_jobs = jobs.len() > MOST;
         let mut runs = false;
-        for job in jobs {
+        for job in jobs.iter().take(MOST) {
             let Some(start) = job.t_run.filter(|time| *time > 0.0) else { continue };
             total.listed_jobs += 1;
             total.undecayed_node_seconds += job.nnodes * (job.t_inactive.unwrap_or(now) - start).max(0.0);
@@ -104,8 +110,9 @@ impl TextPrinter<'_> {
         };
         self.item(&format!("{usage} now, with decay"));
         let text = format!(
-            "{undecayed} without decay in the {} that Flux still lists{since}; for all jobs, ask an administrator for \
+            "{undecayed} without decay in the {}{} that Flux still lists{since}; for all jobs, ask an administrator for \
              \"flux fairshare usage -u {user}\"",
+            if total.has_more_jobs { "latest " } else { "" },
             count(total.listed_jobs, "job")
         );
         self.item(&text);
@@ -181,6 +188,14 @@ mod tests {
         {
             assert!(text.contains(part), "{text}");
         }
+        // Flux lists more jobs than are counted.
+        let many: Vec<JobTimes> = (0..=MOST).map(|_| job(at(-1.0), at(-0.5))).collect();
+        let total = UserTotal::new(&standing, &many).expect("a total");
+        assert_eq!((total.listed_jobs, total.undecayed_node_seconds), (MOST, 3600.0 * MOST as f64));
+        let teller = TextPrinter::new(&screen, &words);
+        teller.print_total(&total, &standing);
+        let text = String::from_utf8(teller.out.into_bytes()).expect("text").replace("\n    ", " ");
+        assert!(text.contains("without decay in the latest 10,000 jobs that Flux still lists"), "{text}");
         standing.associations.iter_mut().for_each(|association| association.usage = None);
         assert!(UserTotal::new(&standing, &[]).is_none());
     }
