@@ -214,6 +214,7 @@ fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common
     };
     let size = Size { cores_per_node, whole_nodes: args.whole_nodes };
     let history = read::read_history(args.trace(), size, args.input.wait_option())?;
+    history.notes.iter().for_each(|note| remark(format_args!("{}: {note}", args.trace().display())));
     let of_instance = instance.as_ref().map(|all| (all.nodes, all.cores));
     let of_cores = history.cores.map(|cores| cores.div_ceil(cores_per_node.into()));
     let Some(nodes) = args.nodes.or(history.nodes).or(of_cores).or(of_instance.map(|(nodes, _)| nodes))

@@ -127,6 +127,8 @@ pub(super) struct History {
     /// Nodes of the cluster, if the history states them.
     pub(super) nodes: Option<u64>,
     pub(super) cores: Option<u64>,
+    /// Notes about invalid lines of the header.
+    pub(super) notes: Vec<String>,
     /// Jobs without a run time, a size or a summary line.
     pub(super) skipped: usize,
     /// Number of jobs with a recorded wait, and the sum of these waits in seconds.

@@ -60,7 +60,8 @@ pub(super) fn read_trace(
         let line = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes));
         if let Some(said) = line.trim_start().strip_prefix(';') {
             if let Some((key, value)) = said.split_once(':') {
-                read_header(key.trim(), value.trim(), &mut start, history);
+                let note = read_header(key.trim(), value.trim(), &mut start, history);
+                history.notes.extend(note.map(at_line));
             }
             continue;
         }
@@ -81,15 +82,31 @@ pub(super) fn read_trace(
     Ok(())
 }
 
-fn read_header(key: &str, value: &str, start: &mut f64, history: &mut History) {
-    let number = value.split_whitespace().next().and_then(|value| value.parse::<f64>().ok());
+/// Reads a line of the header. Returns a note if its value is invalid; a negative value is unknown.
+fn read_header(key: &str, value: &str, start: &mut f64, history: &mut History) -> Option<String> {
+    // Digits may be grouped by commas.
+    let word = value.split_whitespace().next().unwrap_or_default().replace(',', "");
+    let number = word.parse::<f64>().ok().filter(|number| number.is_finite());
     let count = number.filter(|number| *number >= 1.0).map(|number| number as u64);
-    match key {
-        "UnixStartTime" => *start = number.filter(|number| is_time(*number)).unwrap_or(0.0),
-        "MaxProcs" => history.cores = count,
-        "MaxNodes" => history.nodes = count,
-        _ => {}
-    }
+    let is_read = match key {
+        "UnixStartTime" => {
+            *start = number.filter(|number| is_time(*number)).unwrap_or(0.0);
+            number.is_some_and(is_time)
+        }
+        "MaxProcs" => {
+            history.cores = count;
+            count.is_some()
+        }
+        "MaxNodes" => {
+            history.nodes = count;
+            count.is_some()
+        }
+        _ => true,
+    };
+    let is_unknown = number.is_some_and(|number| number < 0.0);
+    let shown = value.chars().take(MAX_SHOWN).collect::<String>();
+    (!is_read && !is_unknown)
+        .then(|| format!("ignored {key}, because \"{}\" is invalid", shown.escape_debug()))
 }
 
 /// Parses the fields of a line. The error text names the first word that is not a number, or the number of words.
@@ -203,6 +220,17 @@ mod tests {
         // An invalid start time is ignored.
         let started = parse("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
+        assert_eq!(started.notes, ["line 1: ignored UnixStartTime, because \"1e300\" is invalid"]);
+    }
+
+    #[test]
+    fn an_invalid_value_of_the_header_is_reported() {
+        let header =
+            parse("; MaxProcs: 1,024\n; MaxNodes: 12k\n; UnixStartTime: -1\n; MaxJobs: x\n").unwrap();
+        assert_eq!((header.cores, header.nodes), (Some(1024), None));
+        assert_eq!(header.notes, ["line 2: ignored MaxNodes, because \"12k\" is invalid"]);
+        let header = parse("; MaxProcs: -1\n; MaxNodes: 0\n").unwrap();
+        assert_eq!(header.notes, ["line 2: ignored MaxNodes, because \"0\" is invalid"]);
     }
 
     /// Without a limit on the length of a line, ten megabytes of compressed input took ten gigabytes of memory.
