@@ -224,13 +224,9 @@ pub(crate) fn unrounded(seconds: f64) -> String {
     if seconds % unit == 0.0 { duration(seconds) } else { exact_duration(seconds) }
 }
 
-/// Formats a half-life without rounding: `7 days`, `84h`, or `none` for 0.
+/// Formats a half-life like [`unrounded`]: `7 days`, `84h`, or `none` for 0.
 pub(crate) fn half_life_text(seconds: f64) -> String {
-    match seconds {
-        0.0 => "none".to_owned(),
-        days if days % 86_400.0 == 0.0 => duration(days),
-        seconds => exact_duration(seconds),
-    }
+    if seconds == 0.0 { "none".to_owned() } else { unrounded(seconds) }
 }
 
 /// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`, or a Flux Standard Duration such as `1.5d`. A day has 24 hours.
@@ -336,6 +332,16 @@ mod tests {
         ] {
             assert_eq!(exact_duration(seconds), text);
         }
+    }
+
+    #[test]
+    fn a_half_life_and_other_lengths_of_time_have_one_form() {
+        for (hours, text) in
+            [(0.5, "30 minutes"), (1.5, "90 minutes"), (36.0, "36 hours"), (60.0, "60h"), (168.0, "7 days")]
+        {
+            assert_eq!([half_life_text(hours * HOUR), unrounded(hours * HOUR)], [text, text]);
+        }
+        assert_eq!(half_life_text(0.0), "none");
     }
 
     #[test]
