@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::fingers;
-use crate::outcome::{Answer, Outcome};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
@@ -47,6 +47,10 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let policies = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(policies)?;
+    let first = |policy: &Policy| policies.iter().position(|other| other == policy);
+    if let Some((_, policy)) = policies.iter().enumerate().find(|(at, policy)| first(policy) != Some(*at)) {
+        return Err(failure(format!("--policy: {policy} is given twice")));
+    }
     let mut progress = Progress::start();
     let loaded = args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;

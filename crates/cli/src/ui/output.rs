@@ -198,14 +198,19 @@ fn print_json(report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -
 
 fn write_json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\"{}\": [", rows.key)?;
+    // A drawing is left out, and a column that was chosen twice is written once.
+    let first = |column: &Column<'_>| rows.columns.iter().position(|other| other.key == column.key);
+    let is_written = |(at, column): (usize, &Column<'_>)| {
+        !matches!(column.style, Style::Bar(_)) && first(column) == Some(at)
+    };
+    let written: Vec<bool> = rows.columns.iter().enumerate().map(is_written).collect();
     let mut separator = "\n";
     for row in progress.over("printing", rows.rows) {
         out.write_all(separator.as_bytes())?;
         separator = ",\n";
         out.write_all(b"{")?;
-        let is_drawing = |column: &Column<'_>| matches!(column.style, Style::Bar(_));
-        let cells = row.iter().zip(&rows.columns).filter(|(_, column)| !is_drawing(column));
-        for (index, (cell, column)) in cells.enumerate() {
+        let cells = row.iter().zip(&rows.columns).zip(&written).filter(|(_, is_written)| **is_written);
+        for (index, ((cell, column), _)) in cells.enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(out, "{comma}\"{}\": ", column.key)?;
             write_json_cell(cell, out)?;
