@@ -124,6 +124,13 @@ test_expect_success 'a job without a queue is told which queues the user may use
 		code=0 && { bash -c "$(sed "s/.*as in \"flux fairshare \([^\"]*\)\".*/FLUX_HANDLE_USERID=5002 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare \1/" joined)" >out || code=$?; } && cat out && test $code = 0 || return 1
 	done
 '
+test_expect_success 'the commands in the answer name the instance that --uri names' '
+	(
+		uri=$FLUX_URI && unset FLUX_URI && test_expect_code 1 run_as 5002 check --uri $uri -n1 >out && cat out && tr "\n" " " <out >joined &&
+		grep "as in \"flux fairshare check --uri $uri -q q -n1\"" joined && test_expect_code 1 run_as 5002 check --uri $uri -q q -n1 -B Z >out && cat out &&
+		tr "\n" " " <out >joined && grep "Accepted with: \"FLUX_URI=$uri flux submit .*-B A" joined
+	)
+'
 # accepted_with TEXT OPTION...: checks a job that is rejected. The answer has TEXT, and the command in the answer is accepted.
 accepted_with() {
 	local text=$1 code=0

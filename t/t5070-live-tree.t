@@ -64,7 +64,8 @@ test_expect_success 'why of a user prints live numbers' '
 	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&
 	place=$(jq -r "[.associations[] | select(.userid == 5001)][0].rank.place" standing.json) &&
 	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
-	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
+	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\"" &&
+	flux fairshare why user5001 user5003 --uri $FLUX_URI >out && cat out && tr "\n" " " <out | grep "To see all effects: flux fairshare what-if --uri $FLUX_URI  *--shares"
 '
 for_guests=".flux fairshare standing. shows your own live values; .flux fairshare why YOURJOB OTHERJOB. compares two jobs"
 test_expect_success 'show and why of a guest name the missing permission and the command with the live values' '

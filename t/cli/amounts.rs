@@ -99,6 +99,7 @@ fn doctor_wraps_all_lines_but_its_remedies() {
     let text = run_with_input(command.args(words).env("COLUMNS", "40"), "").out;
     let (remedies, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("   -> "));
     assert!(remedies.iter().any(|line| line.ends_with("--unit UNIT --reason TEXT --push")), "{text}");
+    assert!(text.contains("budget deposit --uri local:///nonexistent -p "), "{text}");
     // A line break can't be within a path or a name.
     let is_narrow = |line: &&&str| line.chars().count() <= 40 || !line.trim().contains(' ');
     assert_eq!(lines.iter().filter(is_narrow).count(), lines.len(), "{text}");

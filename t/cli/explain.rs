@@ -327,7 +327,7 @@ fn why_suggests_existing_users_and_banks() {
         assert_eq!((ran.status, ran.err), (1, format!("flux-fairshare: {path}: {text}\n")));
     }
     let ran = fairshare(["show", "--user", "chem", "--tree", &path]);
-    let text = "no user \"chem\": chem is a bank; use \"flux fairshare show --bank=chem\"";
+    let text = "no user \"chem\": chem is a bank; show --bank=chem selects it";
     assert_eq!((ran.status, ran.err), (1, format!("flux-fairshare: {path}: {text}\n")));
 }
 

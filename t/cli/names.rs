@@ -89,7 +89,7 @@ fn names_that_contain_sql_are_treated_as_text() {
     assert_eq!(read_input_tables(&site), before);
     // A command in a message has the name in the quotes of a shell.
     let ran = fairshare(["show", "--user", BANK, "-p", site.path()]);
-    assert!(ran.err.contains("flux fairshare show '--bank=B'\\''); DELETE FROM"), "{ran:?}");
+    assert!(ran.err.contains("show --bank='B'\\''); DELETE FROM"), "{ran:?}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_typing_error_gets_a_suggestion() {
         (
             &["show", "-b", "alice", "-t", &path],
             1,
-            "no bank \"alice\": alice is a user; use \"flux fairshare show --user=alice\"",
+            "no bank \"alice\": alice is a user; show --user=alice selects it",
         ),
         (&["show", "-o", "user,fairshair", "-t", &path], 2, "did you mean \"fairshare\"?"),
         (&["show", "--policy", "fair-three", "-t", &path], 2, "did you mean \"fair-tree\"?"),

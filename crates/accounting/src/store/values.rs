@@ -189,7 +189,7 @@ impl<'a> QueryRow<'a, '_> {
 
 /// Quotes a path or name for a shell.
 pub fn quote_for_shell(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./:".contains(letter);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', "'\\''")),

@@ -154,7 +154,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.push && args.output.is_table() {
         remark(format_args!(
             "Takes effect at the next sync: {}",
-            mending::format_command(&args.database, "sync")
+            mending::format_command(&args.database, None, "sync")
         ));
     }
     Ok(Answer::Yes)
@@ -256,7 +256,7 @@ impl NewCredit<'_> {
             let expires = format_moment(self.now + longest_age(settings), &TimeZone::system());
             let [amount, back] = [1e4, -1e4].map(|scale| (credit.usage / one * scale).round() / 1e4);
             let unit = if args.unit == CreditUnit::NodeHours { String::new() } else { format!(" --unit {}", args.unit) };
-            let command = mending::format_command(&args.database, "credit");
+            let command = mending::format_command(&args.database, None, "credit");
             let target = quote_for_shell(&format!("{}/{}", self.user, self.bank));
             format!(
                 "the credit has the date of now, so the older usage that it cancels expires before it, and what is left of the credit then \

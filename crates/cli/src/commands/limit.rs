@@ -350,7 +350,7 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
     let mut notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
     if limits.iter().any(|listed| listed.is_pushed == Some(false)) {
-        let push = mending::format_command(&args.database, "push");
+        let push = mending::format_command(&args.database, args.instance.uri.as_deref(), "push");
         notes.push(format!("Limits that are not pushed do not apply until \"{push}\"."));
     }
     notes.extend(make_note_about_association_limits(args));

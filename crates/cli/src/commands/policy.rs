@@ -8,6 +8,7 @@ use crate::fingers;
 use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::site::input::{Rules, file_failure};
+use crate::site::mending;
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
@@ -63,9 +64,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     snapshot.commit()?;
     print(args, &site).map_err(mark_stored)?;
     if site != before && args.output.is_table() {
-        remark(
-            "Takes effect on fair-shares at the next \"flux fairshare update\" or \"sync\", and in the plugin at the next push",
-        );
+        let update = mending::format_command(&args.database, None, "update");
+        remark(format_args!(
+            "Takes effect on fair-shares at the next \"{update}\" or \"sync\", and in the plugin at the next push"
+        ));
     }
     Ok(Answer::Yes)
 }

@@ -147,7 +147,7 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
     rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let due = recount.associations.iter().filter(|one| one.is_due).count();
-    let sync = mending::format_command(&args.database, "sync");
+    let sync = mending::format_command(&args.database, None, "sync");
     if due > 0 && !args.write {
         let due = count(due, "association");
         notes.push(format!("the next \"{sync}\" stores the recounted usage of {due}"));

@@ -191,8 +191,8 @@ impl Args {
             notes.extend(is_of_siblings.then(|| SIBLINGS.to_owned()));
         }
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
-            let update = self.input.command_on_tree("update", self.policy, &self.rules);
-            let push = self.input.command("push");
+            let update = self.input.command_on_tree("update", self.policy, &self.rules, None);
+            let push = self.input.command("push", self.instance.uri.as_deref());
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
                 "{} of {} stored {differ} from those shown here; a plugin without live fair-share uses the stored ones. \

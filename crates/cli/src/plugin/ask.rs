@@ -14,6 +14,7 @@ use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use fairshare::periods::Resources;
 use fairshare_accounting::pipeline::resources;
+use fairshare_accounting::store::quote_for_shell;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::Heading;
 
@@ -26,6 +27,11 @@ pub(crate) struct InstanceArg {
 }
 
 impl InstanceArg {
+    /// Returns the prefix `FLUX_URI=URI ` for a command of Flux, which has no option `--uri`. Empty without `--uri`.
+    pub(crate) fn variable(&self) -> String {
+        self.uri.as_ref().map_or(String::new(), |uri| format!("FLUX_URI={} ", quote_for_shell(uri)))
+    }
+
     /// Connects to the instance.
     pub(crate) fn connect(&self) -> Result<Flux> {
         Flux::connect(self.uri.as_deref()).map_err(failure)

@@ -187,13 +187,20 @@ impl Input {
         self.database.wait
     }
 
-    /// Returns the command `flux fairshare NAME` on the database.
-    pub(crate) fn command(&self, name: &str) -> String {
-        mending::format_command(&self.database, name)
+    /// Returns the command `flux fairshare NAME` on the database and on the instance that `--uri` names.
+    pub(crate) fn command(&self, name: &str, uri: Option<&str>) -> String {
+        mending::format_command(&self.database, uri, name)
     }
 
-    /// Returns the command `flux fairshare NAME` on the same tree, with the same ranking policy and options.
-    pub(crate) fn command_on_tree(&self, name: &str, policy: PolicyArg, rules: &Rules) -> String {
+    /// Returns the command `flux fairshare NAME` on the same tree, with the same ranking policy and options. `uri` names the
+    /// instance with the live tree.
+    pub(crate) fn command_on_tree(
+        &self,
+        name: &str,
+        policy: PolicyArg,
+        rules: &Rules,
+        uri: Option<&str>,
+    ) -> String {
         let text = |path: &Path| path.display().to_string();
         let options = [
             ("-p", self.database.is_given().then(|| text(self.database.path()))),
@@ -202,6 +209,7 @@ impl Input {
             ("--usage-file", self.usage_file.as_deref().map(text)),
             ("--unknown-shares", self.unknown_shares.map(|shares| shares.to_string())),
             ("--policy", policy.policy.map(|policy| policy.name().to_owned())),
+            ("--uri", uri.filter(|_| !self.is_given()).map(str::to_owned)),
         ];
         let options = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
         let options = options.chain(rules.set.iter().map(|setting| ("--set", setting.clone())));

@@ -134,10 +134,11 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
     lost
 }
 
-/// Returns the command `flux fairshare NAME` on the database.
-pub(crate) fn format_command(database: &DatabaseArg, name: &str) -> String {
+/// Returns the command `flux fairshare NAME` on the database and on the instance that `--uri` names.
+pub(crate) fn format_command(database: &DatabaseArg, uri: Option<&str>, name: &str) -> String {
     let path = database.is_given().then(|| database.path().display().to_string());
-    let words: Vec<&str> = [name].into_iter().chain(path.iter().flat_map(|path| ["-p", path])).collect();
+    let options = path.iter().flat_map(|path| ["-p", path]).chain(uri.iter().flat_map(|uri| ["--uri", uri]));
+    let words: Vec<&str> = [name].into_iter().chain(options).collect();
     join_command("fairshare", &words, &[])
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names of banks and users in a tree, and the messages about names that are not in the tree.
 
-use super::mending::quote_command;
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, NodeKind, Tree};
+use fairshare_accounting::store::quote_for_shell;
 
 /// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
 pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
-        let show = quote_command("fairshare", &["show", &format!("--bank={name}")], &[]);
-        return format!("{text}: {name} is a bank; use {show}");
+        return format!("{text}: {name} is a bank; show --bank={} selects it", quote_for_shell(name));
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
     let parts: Vec<&str> = list_partitions(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
@@ -34,8 +33,7 @@ pub(crate) fn describe_unknown_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.list_leaves_of_user(name).next() {
         Some(_) => {
-            let show = quote_command("fairshare", &["show", &format!("--user={name}")], &[]);
-            format!("{text}: {name} is a user; use {show}")
+            format!("{text}: {name} is a user; show --user={} selects it", quote_for_shell(name))
         }
         None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }

@@ -16,7 +16,7 @@ use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
 use crate::plugin::standing::fetch;
-use crate::site::mending::quote_command;
+use crate::site::mending::{join_command, quote_command};
 use crate::ui::companions::add_companion_members;
 use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::screen::{Screen, ScreenArgs};
@@ -65,7 +65,9 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let submit = SubmitArgs::read(&args.job)?;
     let user = args.user.as_deref();
-    let command = ["check"].into_iter().chain(user.into_iter().flat_map(|user| ["-u", user])).collect();
+    let options = [("-u", user), ("--uri", args.instance.uri.as_deref())];
+    let options = options.into_iter().filter_map(|(option, value)| Some([option, value?])).flatten();
+    let command = ["check"].into_iter().chain(options).collect();
     let question = Question { user, submit, count: 1, json: args.json, command, words: &args.job };
     question.answer(&args.instance, &args.screen.screen())
 }
@@ -80,7 +82,8 @@ pub(super) fn check_many_jobs(
     let (text, words) = words.split_first().ok_or_else(|| failure("--submit: expected a number of jobs"))?;
     let count = text.parse().ok().filter(|count| (1..=1_000_000).contains(count));
     let count = count.ok_or_else(|| failure("--submit: expected a number of jobs from 1 to 1,000,000"))?;
-    let command = vec!["what-if", "--submit", text];
+    let uri = instance.uri.iter().flat_map(|uri| ["--uri", uri.as_str()]);
+    let command = ["what-if"].into_iter().chain(uri).chain(["--submit", text]).collect();
     let question = Question { user: None, submit: SubmitArgs::read(words)?, count, json, command, words };
     question.answer(instance, screen)
 }
@@ -141,7 +144,7 @@ impl Question<'_> {
         let teller = TextPrinter::new(screen, &words);
         describe(&teller, &checked, &by_flux);
         if let Some(suggestion) = &suggestion {
-            self.print_suggestion(suggestion, &teller);
+            self.print_suggestion(suggestion, instance, &teller);
         }
         let has_place = refusal.is_none() && never_fits.is_none();
         document.as_object_mut().filter(|_| !has_place).map(|it| it.insert("place".to_owned(), Value::Null));
@@ -191,14 +194,14 @@ impl Question<'_> {
         Ok(Verdict { document, checked, queue, queue_refusal, refusal, never_fits })
     }
 
-    /// Prints what to change, and the command that would be accepted.
-    fn print_suggestion(&self, suggestion: &Suggestion, teller: &TextPrinter<'_>) {
+    /// Prints what to change, and the command that would be accepted by `instance`.
+    fn print_suggestion(&self, suggestion: &Suggestion, instance: &InstanceArg, teller: &TextPrinter<'_>) {
         suggestion.changes.iter().for_each(|change| teller.line(change));
         let options = suggestion.options.join(" ");
         let text = match (suggestion.rejections.as_slice(), self.submit.words_with(&suggestion.options)) {
             ([], Some(words)) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                format!("Accepted with: {}.", quote_command("submit", &words, &[]))
+                format!("Accepted with: \"{}{}\".", instance.variable(), join_command("submit", &words, &[]))
             }
             ([], None) => format!("Accepted with {options} in the options of flux submit."),
             (left, _) => format!("Still rejected with {options}: {}.", teller.words.named(&left.join("; "))),

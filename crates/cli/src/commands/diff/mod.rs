@@ -220,7 +220,8 @@ fn print(
             format!("{unlisted_count} differ in {values}.")
         })
         .collect();
-    let command = |name: &str| mending::format_command(&args.database, name);
+    let uri = args.instance.uri.as_deref();
+    let command = |name: &str| mending::format_command(&args.database, uri, name);
     if in_plugin {
         notes.push(format!("\"{}\" sends the database to the plugin.", command("push")));
     }

@@ -92,7 +92,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let is_refused = findings.iter().any(|finding| finding.code == "refused");
     findings.retain(|finding| !is_refused || finding.code != "push-refused");
     for finding in &mut findings {
-        finding.remedy = address(&add_database_path(&finding.remedy, args.database.found())).into_owned();
+        let remedy = add_database_path(&finding.remedy, args.database.found());
+        finding.remedy = address(&add_uri(remedy, &args.instance)).into_owned();
     }
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
@@ -167,6 +168,16 @@ fn add_database_path(remedy: &str, found: &Found) -> String {
         let command = format!("flux fairshare {command}");
         remedy.replace(&command, &format!("{command} -p {path}"))
     })
+}
+
+/// Inserts the instance that `--uri` names into the suggested commands.
+fn add_uri(remedy: String, instance: &InstanceArg) -> String {
+    let Some(uri) = instance.uri.as_deref().map(quote_for_shell) else { return remedy };
+    let own = ["push", "sync", "status", "budget deposit", "budget remove"];
+    let own = own.map(|command| format!("flux fairshare {command}"));
+    let remedy = own.iter().fold(remedy, |text, it| text.replace(it, &format!("{it} --uri {uri}")));
+    let of_flux = ["flux jobtap", "flux cancel", "flux --parent"];
+    of_flux.iter().fold(remedy, |text, it| text.replace(it, &format!("{}{it}", instance.variable())))
 }
 
 fn print(findings: &[Finding]) -> Result<()> {

@@ -127,7 +127,10 @@ pub(super) fn apply_change(database: &DatabaseArg, uri: Option<&str>, push: bool
             remark(sent);
         }
     } else if is_table {
-        remark(format_args!("Takes effect at the next push: {}", mending::format_command(database, "push")));
+        remark(format_args!(
+            "Takes effect at the next push: {}",
+            mending::format_command(database, uri, "push")
+        ));
     }
     Ok(Answer::Yes)
 }

@@ -176,7 +176,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             if policy_before != policy || !args.rules.set.is_empty() {
                 let settings: String =
                     args.rules.set.iter().map(|setting| format!(" --set {setting}")).collect();
-                changes.push(("policy", format!("{} {policy}{settings}", args.input.command("policy"))));
+                changes
+                    .push(("policy", format!("{} {policy}{settings}", args.input.command("policy", None))));
             }
             let edit = |half_life| format!("flux account edit-config priority_decay_half_life={half_life}");
             changes.extend(new_half_life.map(|half_life| ("half-life", edit(half_life))));
@@ -280,8 +281,8 @@ impl Args {
     /// name of a setting and the command that sets it.
     fn list_commands_that_apply_changes(&self, changes: &[(&str, String)]) -> Option<String> {
         let has_half_life = changes.iter().any(|(name, _)| *name == "half-life");
-        let last =
-            if has_half_life { self.input.command("sync") } else { self.input.command("push") + " -v" };
+        let command = |name| self.input.command(name, self.instance.uri.as_deref());
+        let last = if has_half_life { command("sync") } else { command("push") + " -v" };
         let (names, commands): (Vec<&str>, Vec<&str>) =
             changes.iter().map(|(name, it)| (*name, it.as_str())).unzip();
         let (names, commands) = (names.join(" and "), commands.join(" && "));

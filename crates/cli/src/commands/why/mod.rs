@@ -64,7 +64,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         levels: if args.long { usize::MAX } else { 24 },
         unit: loaded.unit,
         out: ScreenText::new(&screen),
-        what_if: args.input.command_on_tree("what-if", args.policy, &args.rules),
+        what_if: args.input.command_on_tree(
+            "what-if",
+            args.policy,
+            &args.rules,
+            args.instance.uri.as_deref(),
+        ),
         pace: complete_usage_decay(args, loaded.pace, now)?,
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
