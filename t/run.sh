@@ -122,6 +122,21 @@ build_programs() {
 		cargo build --release -p mf-priority >>"$out/build.log" 2>&1
 }
 
+# build_missing_command TEST...: builds the command if one of the tests needs it and neither a build nor FAIRSHARE_UNDER_TEST provides it.
+# --plugin, --asan and a first run of single tests build only the plugin, or nothing.
+build_missing_command() {
+	local n
+	n=$(grep -lE 'fairshare\.sh|FAIRSHARE' "$@" | wc -l)
+	[ "$n" -gt 0 ] && [ ! -x "${FAIRSHARE_UNDER_TEST:-target/release/flux-fairshare}" ] || return 0
+	say "building flux-fairshare, which $n of the files need"
+	cargo build -p flux-fairshare >"$out/build.log" 2>&1 && export FAIRSHARE_UNDER_TEST=$PWD/target/debug/flux-fairshare && return
+	tail -30 "$out/build.log"
+	say "the build failed; FAIRSHARE_UNDER_TEST=PATH names a built flux-fairshare"
+	failed=$((failed + 1))
+	wait
+	return 1
+}
+
 # wait_for_build PID: waits for the build, and ends the run if it failed.
 wait_for_build() {
 	wait "$1" && { [ ! -x target/debug/fairshare-embedded ] || [ -n "$rust" ] || take_programs; return; }
@@ -228,6 +243,7 @@ run_sharness() {
 	install_packages sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
 	# Programs that inspect packages. If they are missing, the tests print the checks that they skip.
 	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || install_packages rpm cpio man-db binutils || :
+	build_missing_command "${tests[@]}" || return
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
 	export MF_SHARED=$out/shared
 	mkdir -p "$MF_SHARED"
