@@ -22,6 +22,8 @@ use fairshare_protocol::records::{
     AssociationRecord, BudgetRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED,
 };
 
+/// The remedy for a record that the plugin or a command refuses.
+pub(super) const CORRECT: &str = "correct the record with \"flux account\" or sqlite3";
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
 /// For each problem, the command lists at most this many names.
@@ -525,7 +527,7 @@ pub(super) fn check_instance(
                 let text = format!("the plugin would refuse a push: {refusal}");
                 let is_same = !is_ours || version == env!("CARGO_PKG_VERSION");
                 let reload = Some(format!("{} && {push}", load())).filter(|_| !is_same);
-                let correct = || "correct the record, then: flux fairshare push".to_owned();
+                let correct = || format!("{CORRECT}, then: flux fairshare push");
                 Finding::action("push-refused", text, reload.unwrap_or_else(correct))
             }),
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::findings::Finding;
+use super::findings::{CORRECT, Finding};
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push, parts};
 use crate::commands::status::{find_plugin, list_plugins, read_plugin_state, request_recount};
@@ -138,8 +138,7 @@ fn rank_site(snapshot: &Snapshot<'_>) -> Result<()> {
 
 fn refusal_finding(commands: &str, fault: Failure, path: &Path) -> Finding {
     let fault = if let Failure::Message(fault) = fault { fault } else { fault.to_string().into() };
-    let correct = "correct the record with \"flux account\" or sqlite3";
-    let remedy = || format!("{correct}, or restore {} from a backup", path.display());
+    let remedy = || format!("{CORRECT}, or restore {} from a backup", path.display());
     let text = format!("{commands} the database: {}", fault.problem);
     Finding::action("refused", text, fault.remedy.unwrap_or_else(remedy))
 }
@@ -172,12 +171,9 @@ pub(super) fn make_unreadable_database_finding(error: &StoreError, by: Option<&s
             ("damaged-database", format!("restore {file} from a backup"))
         }
         Reason::Schema(_) => ("old-schema", format!("flux account-update-db -p {file}")),
-        Reason::Value(_) | Reason::Format(_) => (
-            "refused",
-            fault
-                .remedy
-                .unwrap_or_else(|| format!("correct the record with \"flux account\" or sqlite3 {file}")),
-        ),
+        Reason::Value(_) | Reason::Format(_) => {
+            ("refused", fault.remedy.unwrap_or_else(|| format!("{CORRECT} {file}")))
+        }
         Reason::ReadOnly(_) | Reason::Sqlite(_) => {
             ("unreadable-database", format!("run this as the owner of {file}; else restore it from a backup"))
         }

@@ -268,7 +268,10 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     let two = instance(|it| it.plugins.push(".priority-default".to_owned()));
     assert_eq!(list_codes(&two), ["two-priority-plugins"]);
     assert_eq!(check_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
-    assert_eq!(list_codes(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
+    let refused = instance(|it| it.push = Some(Err("no".to_owned())));
+    assert_eq!(list_codes(&refused), ["push-refused"]);
+    let remedy = "correct the record with \"flux account\" or sqlite3, then: flux fairshare push";
+    assert_eq!(check_instance(&refused, None, NOW, STALE)[0].remedy, remedy);
     let old = Instance {
         push: Some(Err("no".to_owned())),
         ..make_instance(|state| state["version"] = json!("0.0.1"))
