@@ -8,6 +8,8 @@
 //! The usage is stored by bin, as of the start of the bin's period, and decays like the bins. It is dropped together
 //! with its bin, and changes only if the bin changes.
 
+use std::collections::HashSet;
+
 use super::exact::Run;
 use super::grouped::CountedJob;
 use super::periods;
@@ -48,10 +50,31 @@ pub(super) fn count_bins(
 }
 
 /// Returns the usage with continuous decay that the last sync stored for an association. Returns `None` if another
-/// program has changed the usage since, or if a recount is due.
+/// program has changed the usage since, or if a recount is due. But if flux-accounting has removed the association
+/// and added it again, its stored usage is 0 although its bins remain.
 pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous> {
     let marks = run.marks.filter(|_| run.start.recount.is_none() && !run.is_foreign(at))?;
-    marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)
+    let stored = run.ledger.accounts.get(at)?.usage;
+    marks.continuous(*run.keys.get(at)?).filter(|known| known.usage == stored || stored == 0.0)
+}
+
+/// Adds the last count of removed associations that still have usage, decayed at `boundaries` period boundaries.
+pub(super) fn add_removed_associations(
+    run: &Run<'_>,
+    boundaries: u64,
+    counted: &mut Vec<(u64, f64)>,
+    continuous: &mut Vec<Continuous>,
+) {
+    let Some(marks) = run.marks.filter(|_| run.start.recount.is_none()) else { return };
+    let present: HashSet<u64> = run.keys.iter().copied().collect();
+    for known in marks.continuous.iter().filter(|known| !present.contains(&known.key)) {
+        let mut known = known.clone();
+        periods::shift_bins(&mut known.bins, boundaries, run.settings.decay);
+        if known.bins.iter().any(|bin| *bin > 0.0) {
+            counted.push((known.key, marks.newest(known.key)));
+            continuous.push(known);
+        }
+    }
 }
 
 /// Estimates the usage with continuous decay from bins that another program counted. The usage of the current bin

@@ -102,8 +102,9 @@ pub(super) fn plan_with(
     let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
     tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
     let take_over = run.start.take_over;
-    let is_counted =
-        |(at, account): (usize, &Account)| account.usage <= 0.0 || continuous::last_count(&run, at).is_some();
+    let is_counted = |(at, account): (usize, &Account)| {
+        continuous::last_count(&run, at).map_or(account.usage <= 0.0, |known| known.usage == account.usage)
+    };
     let has_continuous = ledger.accounts.iter().enumerate().all(is_counted);
     let bins = if jobs.is_empty()
         && boundaries == 0
@@ -144,6 +145,10 @@ pub(super) fn plan_with(
         }
         credits.extend(counted.credits);
     }
+    let counted = run.keys.iter().copied().zip(newest.iter().copied());
+    let mut counted: Vec<(u64, f64)> = counted.filter(|(_, newest)| *newest > 0.0).collect();
+    continuous::add_removed_associations(&run, boundaries, &mut counted, &mut continuous);
+    counted.sort_unstable_by_key(|(key, _)| *key);
     continuous.sort_unstable_by_key(|known| known.key);
     credits.sort_unstable_by_key(|known| known.key);
     let boundaries =
@@ -161,7 +166,7 @@ pub(super) fn plan_with(
         }
     }
     let marks =
-        build_usage_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
+        build_usage_marks(&run, snapshot, now, (counted, continuous, credits), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
@@ -211,8 +216,9 @@ fn count_account(
     let credits = run.credits.count(run, at, kept_bins);
     let is_credited = credits.is_some() || run.has_counted_usage_credits(at);
     // flux-accounting stored the usage 0 and kept the bins, because the user was removed and added again.
-    let is_back =
-        run.marks.is_some() && run.is_foreign(at) && run.known_newest(at) == 0.0 && account.usage == 0.0;
+    let is_unknown = || run.marks.is_some() && run.is_foreign(at) && run.known_newest(at) == 0.0;
+    let is_back = account.usage == 0.0
+        && continuous::last_count(run, at).map_or_else(is_unknown, |known| known.usage > 0.0);
     if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited && !is_back {
         return Some(CountedUsage { usage: None, continuous, credits });
     }
@@ -378,13 +384,10 @@ fn build_usage_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,
-    (newest, continuous, credits): (Vec<f64>, Vec<Continuous>, Vec<CreditedUsage>),
+    (counted, continuous, credits): (Vec<(u64, f64)>, Vec<Continuous>, Vec<CreditedUsage>),
     unplaced: Vec<u64>,
     unchanged: bool,
 ) -> Result<Option<Marks>> {
-    let mut counted: Vec<(u64, f64)> =
-        run.keys.iter().copied().zip(newest).filter(|(_, newest)| *newest > 0.0).collect();
-    counted.sort_unstable_by_key(|(key, _)| *key);
     let UsageSettings { period_end, half_life, decay, reset_period, reconfigured, .. } = *run.settings;
     let period_start = run.periods.start(run.current);
     let last_job = snapshot.last_job()?.map(|(_, id)| id);

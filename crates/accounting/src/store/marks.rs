@@ -34,9 +34,10 @@ pub struct Marks {
     pub last_job: Option<String>,
     /// Time of the run.
     pub ran: f64,
-    /// End of the newest counted job of each association, sorted by the association's [`Marks::key`].
+    /// End of the newest counted job of each association, sorted by the association's [`Marks::key`]. Removed
+    /// associations stay as long as they have usage, because flux-accounting restores them with their bins.
     pub counted: Vec<(u64, f64)>,
-    /// Usage with continuous decay of each association that has usage, sorted by key.
+    /// Usage with continuous decay of each association that has usage, sorted by key. Includes removed associations.
     pub continuous: Vec<Continuous>,
     /// Job ids of records without an association.
     pub unplaced: Vec<u64>,
@@ -102,18 +103,16 @@ impl Marks {
         found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
     }
 
-    /// Returns the usage of an association with continuous decay, or `None` if the last run stored another
-    /// usage than `stored`.
-    pub fn continuous(&self, key: u64, stored: f64) -> Option<&Continuous> {
+    /// Returns the usage of an association with continuous decay, or `None` if it had no usage at the last run.
+    pub fn continuous(&self, key: u64) -> Option<&Continuous> {
         let at = self.continuous.binary_search_by_key(&key, |known| known.key).ok()?;
-        self.continuous.get(at).filter(|known| known.usage == stored)
+        self.continuous.get(at)
     }
 
     /// Returns the usage of an association with continuous decay at the time `period_start`, from its jobs and credits. It is
     /// negative if the credits subtract more than the jobs used.
     pub fn live_usage(&self, key: u64) -> f64 {
-        let found = self.continuous.binary_search_by_key(&key, |known| known.key).ok();
-        let jobs = found.and_then(|at| self.continuous.get(at)).map_or(0.0, |known| known.bins.iter().sum());
+        let jobs = self.continuous(key).map_or(0.0, |known| known.bins.iter().sum());
         jobs + self.credited(key).map_or(0.0, |credits| credits.live)
     }
 

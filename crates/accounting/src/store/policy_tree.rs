@@ -186,7 +186,7 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
     for association in associations {
         let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
         let key = Marks::key(username, &association.bank);
-        if let Some(known) = marks.continuous(key, usage) {
+        if let Some(known) = marks.continuous(key).filter(|known| known.usage == usage) {
             let counted = known.bins.iter().sum::<f64>();
             let with_credits = marks.credited(key).map_or(counted, |credits| counted + credits.live);
             // If a credit subtracts all usage, rounding may leave a tiny rest.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::super::fetch;
+use super::continuous::{make_site, pushed_usages};
 use super::{Access, Database, END, H, Rule, Site};
 
 /// A time in the first period.
@@ -125,15 +126,36 @@ fn usage_of_a_removed_user_decays_like_that_of_others() {
 /// `flux account delete-user --force` keeps the bins, and `add-user` sets the usage to 0.
 #[test]
 fn the_next_sync_restores_the_usage_of_a_user_who_was_removed_and_added() {
-    let site = Site::new("back");
+    for is_synced_between in [true, false] {
+        let site = make_site(&format!("back_{is_synced_between}"));
+        site.add_job(1, 1, "A", FIRST, 1000.0);
+        site.run(FIRST + 1.0).expect("a run");
+        let sum_pushed = || pushed_usages(&site, FIRST + 9.0).iter().sum::<f64>();
+        let pushed = sum_pushed();
+        site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
+        if is_synced_between {
+            site.run(FIRST + 2.0).expect("a run");
+        }
+        site.add_user(1, "A");
+        site.run(FIRST + 3.0).expect("a run");
+        assert_eq!(site.usages()[0], 1000.0);
+        assert!((sum_pushed() / pushed - 1.0).abs() < 1e-12);
+        assert!(site.recount(FIRST + 4.0).expect("a recount").associations.is_empty());
+    }
+}
+
+#[test]
+fn a_late_record_of_a_user_who_was_removed_and_added_counts() {
+    let site = Site::new("back_late");
     site.add_job(1, 1, "A", FIRST, 1000.0);
     site.run(FIRST + 1.0).expect("a run");
     site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
-    site.run(FIRST + 2.0).expect("a run");
+    site.add_job(2, 1, "A", FIRST - 1.0, 40.0);
+    assert_eq!(site.run(FIRST + 2.0).expect("a run").waiting, 1);
     site.add_user(1, "A");
+    site.add_job(3, 1, "A", FIRST - 2.0, 7.0);
     site.run(FIRST + 3.0).expect("a run");
-    assert_eq!(site.usages()[0], 1000.0);
-    assert!(site.recount(FIRST + 4.0).expect("a recount").associations.is_empty());
+    assert_eq!(site.usages()[0], 1047.0);
 }
 
 #[test]
