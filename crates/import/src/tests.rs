@@ -331,6 +331,33 @@ fn an_error_in_sshare_json_shows_the_number_of_an_object() {
     }
 }
 
+/// Slurm prints these zeros until the first calculation, and indefinitely if PriorityType is priority/basic.
+#[test]
+fn rows_that_slurm_has_not_computed_do_not_show_the_ranking_policy() {
+    let text = "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS\n\
+        root|||0.232831|12000||0.000000||0.000000\n a||100|0.500000|12000||0.000000||0.000000\n\
+        \x20 a|u1|1|0.500000|11973||0.000000|0.000000|0.000000\n  a|u2|1|0.500000|27||0.000000|0.000000|0.000000\n\
+        \x20b||100|0.500000|0||0.000000||0.000000\n";
+    let share = |name: &str, parent: &str, kind: &str, shares: u32, norm: f64| {
+        format!(
+            r#"{{"name": "{name}", "parent": "{parent}", "shares": {shares}, "shares_normalized": {norm}, "usage": 5,
+                "usage_normalized": null, "effective_usage": 0, "fairshare": {{"factor": 0, "level": 0}}, "type": ["{kind}"]}}"#
+        )
+    };
+    let shares = [
+        share("root", "", "ASSOCIATION", 1, 0.2),
+        share("a", "root", "ASSOCIATION", 100, 0.5),
+        share("u1", "a", "USER", 1, 0.5),
+        share("u2", "a", "USER", 1, 0.5),
+        share("b", "root", "ASSOCIATION", 100, 0.5),
+    ];
+    let json = format!(r#"{{"shares": {{"shares": [{}]}}}}"#, shares.join(","));
+    for document in [slurm::read_sshare(text), slurm::read_json(&json)] {
+        let Document { policy, undecided, claims, uncomputed, .. } = document.expect("read");
+        assert_eq!((policy, undecided, claims, uncomputed), (Policy::FairTree, None, Vec::new(), 2));
+    }
+}
+
 #[test]
 fn files_of_slurm_and_pbs_without_a_tree_are_named_with_a_remedy() {
     let licence = "# a line of the licence\n".repeat(50);

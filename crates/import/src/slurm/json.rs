@@ -154,7 +154,9 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
             effective: computed("effective_usage", &share.effective_usage)?,
             fairshare: computed("fairshare.factor", &share.fairshare.factor)?,
             level_fs: computed("fairshare.level", &share.fairshare.level)?,
-        };
+            is_pending: false,
+        }
+        .without_pending_values(true);
         if kind.contains("USER") {
             let account = above.ok_or_else(|| share_error("parent", "is missing".to_owned()))?;
             let partition = share.partition.unwrap_or_default();
@@ -174,7 +176,8 @@ fn remove_values_slurm_did_not_compute(sheet: &mut Sheet) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
     let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();
-    sheet.is_formula = all.iter().all(|printed| is_zero(printed.level_fs));
+    sheet.is_formula =
+        all.iter().all(|printed| is_zero(printed.level_fs)) && all.iter().any(|printed| !printed.is_pending);
     if sheet.is_formula {
         all.into_iter().for_each(|printed| printed.level_fs = None);
     }

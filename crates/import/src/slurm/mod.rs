@@ -37,6 +37,18 @@ struct Printed {
     effective: Option<f64>,
     fairshare: Option<f64>,
     level_fs: Option<f64>,
+    /// True if Slurm had not computed the values of this row yet.
+    is_pending: bool,
+}
+
+impl Printed {
+    /// Removes the zeros that Slurm prints for a row before it has computed the row. Such a row has no NormUsage.
+    fn without_pending_values(self, has_norm_usage: bool) -> Printed {
+        match self.norm_usage {
+            None if has_norm_usage => Printed { effective: None, level_fs: None, is_pending: true, ..self },
+            _ => self,
+        }
+    }
 }
 
 struct Account {
@@ -199,7 +211,8 @@ impl Document {
     /// Adds the values that Slurm printed for a row to `claims`.
     fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
         // Fair Tree never computes a FairShare of 0. Slurm prints 0 until it has computed the FairShare.
-        let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
+        let has_zero = precision.has_zero && !printed.is_pending;
+        let computed = printed.fairshare.filter(|fairshare| has_zero || *fairshare != 0.0);
         self.uncomputed += usize::from(computed != printed.fairshare);
         let half_unit = precision.half_unit;
         let mut add = |quantity, value: Option<f64>| {

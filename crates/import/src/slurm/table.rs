@@ -262,7 +262,9 @@ fn add_row<'a>(
         effective: number("EffectvUsage")?,
         fairshare: number("FairShare")?,
         level_fs: number("LevelFS")?,
-    };
+        is_pending: false,
+    }
+    .without_pending_values(columns.find("NormUsage").is_some());
     let user = text("User").unwrap_or_default();
     if user.is_empty() {
         let parent = match parent_name {
