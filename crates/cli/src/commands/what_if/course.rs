@@ -28,8 +28,8 @@ const PLOT: usize = 30;
 pub(super) struct Forecast {
     /// The nodes that --idle names.
     named: Vec<NodeId>,
-    /// The list has the associations at or below the nodes in `named`. If --idle is not given, it has all
-    /// associations.
+    /// The list has the associations with usage at or below the nodes in `named`. If --idle is not given, it has all
+    /// associations with usage.
     resting: Vec<NodeId>,
     now: f64,
     pace: UsageDecay,
@@ -94,8 +94,9 @@ impl Forecast {
     ) -> Result<Forecast> {
         let named: Vec<NodeId> = idle.iter().map(|name| find_node(tree, name)).collect::<Result<_, _>>()?;
         let everyone = if named.is_empty() { list_associations_below(tree, tree.root()) } else { Vec::new() };
-        let resting: Vec<NodeId> =
+        let mut resting: Vec<NodeId> =
             named.iter().flat_map(|node| list_associations_below(tree, *node)).chain(everyone).collect();
+        resting.retain(|leaf| tree.own_usage(*leaf).is_some());
         let now = now();
         let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
         let pace = match (half_life, loaded.pace, input.database()) {

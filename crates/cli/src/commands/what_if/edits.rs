@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use crate::outcome::{Failure, Result, failure};
-use crate::site::input::Loaded;
+use crate::site::input::{Loaded, Source};
 use crate::site::mending::join_command;
 use crate::site::names::{bank_of, describe_ambiguous_bank, find_associations};
 use crate::ui::figures::{Unit, number};
@@ -152,7 +152,9 @@ impl Edits<'_> {
                 if loaded.tree.bank(&new.bank).is_none() {
                     return Err(describe_unknown_name(&loaded.describe_missing_bank(&new.bank)));
                 }
-                builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
+                // Under pbs, an entity without a record has the minimum usage. A database always has a record.
+                let usage = (!matches!(loaded.source, Source::Document)).then_some(0.0);
+                builder.association(&new.user, &new.bank, new.shares, usage, true);
                 texts.push(format!(
                     "a new user {} in bank {}, with {}",
                     new.user,
