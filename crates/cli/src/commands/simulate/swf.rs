@@ -20,6 +20,8 @@ const STATUS: usize = 10;
 const USER: usize = 11;
 const GROUP: usize = 12;
 const QUEUE: usize = 14;
+/// The status of a cancelled job.
+const CANCELLED: f64 = 5.0;
 /// The status of a part of a job.
 const PARTS: std::ops::Range<f64> = 2.0..5.0;
 /// The user id of jobs with an unknown user.
@@ -136,7 +138,9 @@ fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) ->
         return Err(format!("the user id is {}; the maximum is {GREATEST_USER}", field(USER)));
     }
     let cores = if field(GIVEN) > 0.0 { field(GIVEN) } else { field(ASKED) };
-    if field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {
+    // A job that was cancelled before its start may have the run time 0, but it got no processors.
+    let never_ran = field(STATUS) == CANCELLED && field(RUN) == 0.0 && field(GIVEN) <= 0.0;
+    if never_ran || field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {
         history.skipped += 1;
         return Ok(());
     }
@@ -187,11 +191,11 @@ mod tests {
     fn trace_import_skips_partial_executions_and_jobs_that_never_ran() {
         let history = parse(
             "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
-             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
+             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n4 5 3 0 0 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n",
         );
         // The first job is left out too, because it has a part (status 3) but no summary line.
         let history = history.unwrap();
-        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 3));
+        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 4));
         let line = |job: u32, run: u32, status: u32| {
             format!("{job} 5 3 {run} 6 -1 -1 8 120 -1 {status} 7 3 -1 2 -1 -1 -1\n")
         };
