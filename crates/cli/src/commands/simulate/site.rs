@@ -40,7 +40,7 @@ pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) ->
 pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     let mut most: HashMap<NodeId, u64> = HashMap::new();
     for leaf in tree.leaves() {
-        if let (Shares::Count(shares), Some(bank)) = (tree.shares(leaf), tree.parent(leaf)) {
+        if let (Shares::Count(shares @ 1..), Some(bank)) = (tree.shares(leaf), tree.parent(leaf)) {
             let most = most.entry(bank).or_insert(shares);
             *most = shares.max(*most);
         }

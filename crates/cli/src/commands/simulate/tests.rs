@@ -74,6 +74,7 @@ fn parent_shares_are_replaced_by_own_shares() {
         ("u4", "c", Shares::Count(6)),
         ("u5", "c", Shares::Count(1)),
         ("u6", "root", Shares::Parent),
+        ("u7", "root", Shares::Count(0)),
     ] {
         builder.association(user, bank, shares, None, true);
     }
