@@ -331,6 +331,25 @@ fn an_error_in_sshare_json_shows_the_number_of_an_object() {
     }
 }
 
+/// The user u of account b has the rank of root, because the empty account a is tied with b and comes before b. In the second text,
+/// u has a rank of its own, so no account came before b.
+#[test]
+fn an_empty_account_comes_first_if_the_ranks_show_that_a_tie_continues() {
+    let text = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare|LevelFS\n\
+        root|||0.000000|9|1.000000||\n root|root|1|1.000000|0|0.000000|1.000000|inf\n a||0|0.000000|0|0.000000||0.000000\n\
+        \x20b||0|0.000000|9|1.000000||0.000000\n  b|u|1|0.500000|3|0.333333|1.000000|1.500000\n\
+        \x20 b|v|1|0.500000|6|0.666667|0.333333|0.750000\n";
+    let order = |text: &str| {
+        let lines = to_lines(slurm::read_sshare(text).expect("read").builder);
+        lines
+            .into_iter()
+            .filter(|line| line.starts_with("1 a") || line.starts_with("1 b"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(text), ["1 a 0 -", "1 b 0 -"]);
+    assert_eq!(order(&text.replace("1.000000|1.5", "0.666667|1.5")), ["1 b 0 -", "1 a 0 -"]);
+}
+
 /// Slurm prints these zeros until the first calculation, and indefinitely if PriorityType is priority/basic.
 #[test]
 fn rows_that_slurm_has_not_computed_do_not_show_the_ranking_policy() {

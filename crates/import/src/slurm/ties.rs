@@ -2,6 +2,9 @@
 //! Determines the order in which Slurm visited tied accounts. Slurm takes that order from an internal list that no
 //! program prints, but the ranks of the users in these accounts reveal it.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
 use super::{Account, Sheet};
 use fairshare::{Shares, group_all};
 
@@ -11,6 +14,10 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_fairshare_range_of_accounts(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
+    let mut users: HashMap<u64, usize> = HashMap::new();
+    for fairshare in sheet.users.iter().filter_map(|user| user.printed.fairshare) {
+        *users.entry(fairshare.to_bits()).or_default() += 1;
+    }
     let tie = |(at, account): (usize, &Account)| {
         let level = account.printed.level_fs.or_else(|| estimate_level_fs(account))?;
         Some(((account.parent, level.to_bits()), at))
@@ -21,9 +28,17 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
         // The last user of one account and the first user of the next account can have the same rank. If the best ranks
         // of two accounts are equal, their worst ranks decide.
         accounts.sort_by(|a, b| {
-            let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
-            best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))
+            let (a, b) = (rank(a), rank(b));
+            b.best.total_cmp(&a.best).then(b.worst.total_cmp(&a.worst))
         });
+        // If another user has the rank of the first user in these accounts, the first account inherited the tie. So a
+        // tied account without users may have come before it. Elsewhere, such an account has no effect on the ranks.
+        let best = accounts.first().map_or(NO_USERS, rank).best;
+        let inside: usize =
+            accounts.iter().map(rank).filter(|rank| rank.best == best).map(|rank| rank.count).sum();
+        if users.get(&best.to_bits()).is_some_and(|all| *all > inside) {
+            accounts.sort_by_key(|account| rank(account).count > 0);
+        }
         for (position, account) in positions.into_iter().zip(accounts) {
             if let Some(slot) = order.get_mut(position) {
                 *slot = account;
@@ -43,25 +58,42 @@ fn estimate_level_fs(account: &Account) -> Option<f64> {
     }
 }
 
-/// Best and worst fair-share of an account without users.
-const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+/// The fair-shares of the users below an account.
+#[derive(Clone, Copy)]
+struct FairshareRange {
+    best: f64,
+    worst: f64,
+    /// The number of users with the best fair-share.
+    count: usize,
+}
 
-/// Returns the best and the worst fair-share of the users below each account.
-fn find_fairshare_range_of_accounts(sheet: &Sheet) -> Vec<(f64, f64)> {
+/// The fair-shares of an account without users.
+const NO_USERS: FairshareRange = FairshareRange { best: f64::NEG_INFINITY, worst: f64::INFINITY, count: 0 };
+
+impl FairshareRange {
+    fn add(&mut self, other: FairshareRange) {
+        self.count = match self.best.total_cmp(&other.best) {
+            Ordering::Less => other.count,
+            Ordering::Equal => self.count + other.count,
+            Ordering::Greater => self.count,
+        };
+        self.best = self.best.max(other.best);
+        self.worst = self.worst.min(other.worst);
+    }
+}
+
+fn find_fairshare_range_of_accounts(sheet: &Sheet) -> Vec<FairshareRange> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
-        if let (Some(fairshare), Some((best, worst))) = (user.printed.fairshare, ranks.get_mut(user.account))
-        {
-            *best = best.max(fairshare);
-            *worst = worst.min(fairshare);
+        if let (Some(fairshare), Some(range)) = (user.printed.fairshare, ranks.get_mut(user.account)) {
+            range.add(FairshareRange { best: fairshare, worst: fairshare, count: 1 });
         }
     }
     // Accounts come after their parents. So in reverse order, each account is complete before it is added to its parent.
     for (at, account) in sheet.accounts.iter().enumerate().rev() {
-        let Some((best, worst)) = ranks.get(at).copied() else { continue };
-        if let Some((above_best, above_worst)) = account.parent.and_then(|parent| ranks.get_mut(parent)) {
-            *above_best = above_best.max(best);
-            *above_worst = above_worst.min(worst);
+        let Some(range) = ranks.get(at).copied() else { continue };
+        if let Some(above) = account.parent.and_then(|parent| ranks.get_mut(parent)) {
+            above.add(range);
         }
     }
     ranks
