@@ -20,6 +20,8 @@ const SCHED: u64 = 8;
 const LOOKUP_CURRENT: u64 = 2;
 /// The greatest number of jobs whose estimates are read. job-list sorts pending jobs by priority, and schedulers estimate only the first ones.
 const MOST_ESTIMATES: u64 = 2000;
+/// The most host names of a constraint that are read.
+const MOST_HOSTS: usize = 100_000;
 /// The most queues whose states are read.
 const MOST_QUEUES: usize = 100;
 
@@ -218,6 +220,9 @@ struct ResourceSet {
 struct Execution {
     #[serde(rename = "R_lite")]
     groups: Vec<RankGroup>,
+    /// The host names of the ranks, as hostlists (RFC 29), in the order of the ranks in `groups`.
+    #[serde(default)]
+    nodelist: Vec<String>,
     /// The ranks that have each property.
     #[serde(default)]
     properties: BTreeMap<String, String>,
@@ -246,8 +251,7 @@ impl Execution {
         Some(nodes)
     }
 
-    /// Returns the ranks of `all` that satisfy a constraint (RFC 31). Supports "and" and "not" of properties; returns `None` for other
-    /// constraints, such as those on host names.
+    /// Returns the ranks of `all` that satisfy a constraint (RFC 31), or `None` if the constraint is invalid.
     fn select_ranks(&self, all: &BTreeSet<u32>, constraint: &Value) -> Option<BTreeSet<u32>> {
         let (operator, values) = constraint.as_object().filter(|object| object.len() == 1)?.iter().next()?;
         let values = values.as_array()?;
@@ -258,13 +262,58 @@ impl Execution {
                 let having = parse_ranks(self.properties.get(plain).map_or("", String::as_str))?;
                 Some(if plain == name { having } else { all - &having })
             }
-            "and" => self.select_ranks(all, value),
+            "hostlist" => self.find_ranks_of_hosts(value.as_str()?),
+            "ranks" => {
+                let mut ranks = BTreeSet::new();
+                idset::each_range(value.as_str()?, |low, high| ranks.extend(all.range(low..=high)))?;
+                Some(ranks)
+            }
+            "and" | "or" => self.select_ranks(all, value),
             "not" if values.len() == 1 => Some(all - &self.select_ranks(all, value)?),
             _ => None,
         };
         let sets: Vec<BTreeSet<u32>> = values.iter().map(select).collect::<Option<_>>()?;
-        Some(sets.iter().fold(all.clone(), |left, set| &left & set))
+        Some(match operator.as_str() {
+            "or" | "hostlist" | "ranks" => &sets.into_iter().flatten().collect() & all,
+            _ => sets.iter().fold(all.clone(), |left, set| &left & set),
+        })
     }
+
+    /// Returns the ranks whose host names are in a hostlist. Returns `None` if a list is invalid.
+    fn find_ranks_of_hosts(&self, hosts: &str) -> Option<BTreeSet<u32>> {
+        let wanted: BTreeSet<String> = expand_hostlist(hosts)?.into_iter().collect();
+        let ranks: Vec<_> =
+            self.groups.iter().map(|group| parse_ranks(&group.rank)).collect::<Option<_>>()?;
+        let names: Vec<_> = self.nodelist.iter().map(|list| expand_hostlist(list)).collect::<Option<_>>()?;
+        let named = ranks.into_iter().flatten().zip(names.into_iter().flatten());
+        Some(named.filter(|(_, name)| wanted.contains(name)).map(|(rank, _)| rank).collect())
+    }
+}
+
+/// Returns the host names of a hostlist, such as `n[08-11],login`. Returns `None` if the list is invalid, or longer than [`MOST_HOSTS`].
+fn expand_hostlist(list: &str) -> Option<Vec<String>> {
+    let (mut names, mut is_in_brackets) = (Vec::new(), false);
+    let is_end = |letter: char| {
+        is_in_brackets = letter == '[' || is_in_brackets && letter != ']';
+        letter == ',' && !is_in_brackets
+    };
+    for part in list.split(is_end) {
+        let Some((prefix, (ranges, suffix))) =
+            part.split_once('[').and_then(|(prefix, rest)| Some((prefix, rest.split_once(']')?)))
+        else {
+            names.push(part.to_owned());
+            continue;
+        };
+        for range in ranges.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (width, low, high) = (first.len(), first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+            if high.saturating_sub(low) > MOST_HOSTS || names.len() > MOST_HOSTS {
+                return None;
+            }
+            names.extend((low..=high).map(|number| format!("{prefix}{number:0width$}{suffix}")));
+        }
+    }
+    Some(names)
 }
 
 fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
@@ -526,6 +575,7 @@ mod tests {
         let set = |ranks: &str| {
             json!({"execution": {
                 "R_lite": [{"rank": ranks, "children": {"core": "0-7"}}],
+                "nodelist": ["n[08-11]", "n[12-14],login"],
                 "properties": {"big": "0-5", "fast": "4-7", "new": "0,4"},
             }})
         };
@@ -559,9 +609,33 @@ mod tests {
                     free("within its constraint queue big has 0 of 0 nodes free")[1].clone(),
                 ],
             ),
+            (
+                None,
+                json!({"or": [fast.clone(), {"ranks": ["0", "3-9"]}]}),
+                free("within its constraint the instance has 3 of 6 nodes free"),
+            ),
+            (
+                None,
+                json!({"hostlist": ["n[9,11-13]", "login,n8"]}),
+                free("within its constraint the instance has 2 of 4 nodes free"),
+            ),
+            (
+                None,
+                json!({"hostlist": ["n8"]}),
+                [
+                    Some("it requests 1 node, and within its constraint the instance has 0".to_owned()),
+                    free("within its constraint the instance has 0 of 0 nodes free")[1].clone(),
+                ],
+            ),
+            (
+                None,
+                json!({"not": [{"hostlist": ["n[08-14]"]}]}),
+                free("within its constraint the instance has 1 of 1 node free"),
+            ),
             // The number of nodes is unknown.
-            (None, json!({"hostlist": ["n1"]}), [None, None]),
-            (None, json!({"or": [fast.clone()]}), [None, None]),
+            (None, json!({"hostlist": ["n[1-x]"]}), [None, None]),
+            (None, json!({"hostlist": ["n[0-4000000000]"]}), [None, None]),
+            (None, json!({"host": ["n1"]}), [None, None]),
             (None, json!({"not": [fast.clone(), fast.clone()]}), [None, None]),
             (None, json!({"and": [], "or": []}), [None, None]),
         ] {
