@@ -122,6 +122,11 @@ a weight of a factor that is no number|refused|s/VALUE/10000/|UPDATE priority_fa
 a limit of a queue that is no number|refused|s/VALUE/5/|UPDATE queue_table SET max_sched_nodes_per_assoc = 'x'
 a bank without shares|no-shares|s/NAME/A/;s/N$/30/|UPDATE bank_table SET shares = 0 WHERE bank = 'A'
 a default bank that is none|no-default-bank|s/NAME/user5001/;s/BANK/A/|UPDATE association_table SET default_bank = 'B' WHERE userid = 5001
+two default banks of a user|default-banks-differ|s/NAME/user5001/;s/BANK/A/|INSERT INTO association_table (creation_time, mod_time, username, userid, bank, default_bank, shares) VALUES (0, 0, 'user5001', 5001, 'B', 'B', 1)
+enabled users of a disabled bank|disabled-banks|s/PARENT/root/;s/BANK/A/;s/SHARES/30/|UPDATE bank_table SET active = 0 WHERE bank = 'A'
+a user without shares|no-user-shares|s/NAME/user5001/;s/BANK/A/;s/N$/1/|UPDATE association_table SET shares = 0 WHERE userid = 5001
+the user id of no user|wrong-id|s/NAME/user5001/;s/ID/5001/|UPDATE association_table SET userid = 65534 WHERE userid = 5001
+a single half-life period|one-period|s/SECONDS.*/2419200/|UPDATE config_table SET value = '604800' WHERE key = 'priority_usage_reset_period'
 a user of no known queue|refused-in-all-queues|s/NAME/user5001/;s/BANK/A/;s/QUEUES/silver/|UPDATE association_table SET queues = 'gold' WHERE userid = 5001
 an unknown queue of a user|unknown-queues|s/QUEUE/gold/|UPDATE association_table SET queues = 'gold,silver' WHERE userid = 5001
 an unknown project of a user|unknown-projects|s/PROJECT/bio/|UPDATE association_table SET default_project = 'bio' WHERE userid = 5001
@@ -143,6 +148,30 @@ test_expect_success 'doctor finds limits of missing banks, users and queues' '
 		run_sql "INSERT INTO fairshare_limit_table VALUES ($values, \"run-gpus\", 3, \"asked\")" && check_remedy lost-limits "" || return 1
 	done && run_sql "INSERT INTO fairshare_limit_table VALUES (\"bank\", \"A\", \"\", \"run-jbs\", 3, \"asked\")" && check_remedy refused "" &&
 	flux fairshare limit unset -p $DB bank A && flux fairshare push -p $DB && check_findings 0
+'
+test_expect_success 'doctor finds limits of 0 in the table of limits, but not on GPUs' '
+	flux fairshare limit set -p $DB user "*" run-sched-gpus=0 --push && check_findings 0 && flux fairshare limit set -p $DB bank A run-jobs=0 --push && check_findings 1 limits-hold-everything &&
+	check_remedy limits-hold-everything "" && flux fairshare limit unset -p $DB user "*" --push && check_findings 0
+'
+test_expect_success 'doctor finds stopped queues and a missing scheduler' '
+	flux queue stop --all && check_findings 0 queues-stopped && flux queue start --all && check_findings 0 &&
+	flux module remove sched-simple && check_remedy scheduler-offline "" && check_findings 0
+'
+test_expect_success 'doctor finds a missing job-list, and ended jobs without a record' '
+	flux module remove job-list && check_findings 1 no-job-list && check_remedy no-job-list "" && check_findings 0 &&
+	a=$(mf submit 5001 --run 0.1s) && wait_ended $a && sleep 4 && check_remedy not-fetched "" --stale 0.001
+'
+test_expect_success 'doctor finds records that nothing counted' '
+	run_sql "DROP TABLE fairshare_usage_marks" && run_sql "UPDATE job_usage_factor_table SET last_job_timestamp = 0" && check_remedy usage-old "" --stale 0.001 &&
+	cp $DB healthy.db && check_findings 0
+'
+test_expect_success 'doctor advises against a push of the database of another instance' '
+	cp $DB other.db && flux python -c "import sqlite3
+with sqlite3.connect(\"other.db\") as db: db.execute(\"UPDATE association_table SET userid = userid + 1000\")" && (DB=other.db && check_findings 1 other-database) && rm other.db
+'
+test_expect_success 'doctor finds a configuration that is not in force' '
+	cp conf.json conf.good && jq ".fairshare.annotate = true" conf.good >conf.json && check_findings 1 config-not-loaded && check_remedy config-not-loaded "" &&
+	cp conf.good conf.json && flux config reload && check_findings 0
 '
 test_expect_success 'doctor finds a column of a later schema if it has a value other than its default' '
 	run_sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && check_findings 0 &&
@@ -221,8 +250,8 @@ int flux_plugin_init (void *p)
 END
 test_expect_success 'doctor finds a plugin of another name that decides the priorities, and names the job' '
 	gcc -shared -fPIC -o site.so site.c && flux queue stop --all && flux jobtap load "$PWD/site.so" && a=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $a priority &&
-	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && check_findings 1 overruled && grep "has priority 77 in Flux" doctor.json &&
-	check_finding overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && check_findings 0 &&
+	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && check_findings 1 overruled queues-stopped && grep "has priority 77 in Flux" doctor.json &&
+	check_finding overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && check_findings 0 queues-stopped &&
 	cancel $a $b $c && wait_ended $a $b $c && flux queue start --all
 '
 test_expect_success 'doctor finds queues that only Flux or only the database has' '

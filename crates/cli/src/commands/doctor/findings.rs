@@ -10,16 +10,17 @@ use super::instance::{Instance, LoadedPlugin};
 use crate::commands::config::Fault;
 use crate::commands::status::other_priority_plugins;
 use crate::plugin::installed::load_command;
+use crate::plugin::scheduling::StoppedQueues;
 use crate::site::mending;
 use fairshare::group_all;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn, quote_for_shell};
-use fairshare_client::user_name;
+use fairshare_client::{user_id, user_name};
 use fairshare_engine::engine::answers::Snapshot;
 use fairshare_engine::ids::f58;
 use fairshare_protocol::field::Record;
 use fairshare_protocol::records::{
-    AssociationRecord, BudgetRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED,
+    AssociationRecord, BankRecord, BudgetRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED,
 };
 
 /// The remedy for a record that the plugin or a command refuses.
@@ -33,6 +34,9 @@ const MOST: usize = 5;
 const UNSEEN: f64 = 1e-3;
 /// Difference between two clocks that is tolerated, in seconds.
 const CLOCK: f64 = 60.0;
+/// The remedy if nothing counts usage.
+pub(super) const SYNC: &str =
+    "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync";
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -90,6 +94,8 @@ pub(super) struct DatabaseFacts {
     pub pace: Pace,
     /// Time of the last usage count with the rule `exact`; `None` if there was none, or if flux-accounting has counted later.
     pub counted: Option<f64>,
+    /// The end of the newest job on record.
+    pub newest: Option<f64>,
     /// Columns that this version does not know, with values other than their defaults.
     pub unknown: Vec<UnknownColumn>,
 }
@@ -111,13 +117,13 @@ fn split_name_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-fn format_hours(seconds: f64) -> String {
+pub(super) fn format_hours(seconds: f64) -> String {
     format!("{:.1} hours", seconds / 3600.0)
 }
 
 /// Returns the problems of the database. Usage older than `stale` seconds is a problem.
 pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec<Finding> {
-    let DatabaseFacts { data, pace, counted, unknown } = facts;
+    let DatabaseFacts { data, pace, counted, unknown, .. } = facts;
     let mut found: Vec<Finding> = check_users(data).into_iter().chain(check_limits(data)).flatten().collect();
     found.extend(check_limit_tables(data));
     found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
@@ -130,7 +136,10 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
         )
     }));
     found.extend(check_weights(data).into_iter().flatten());
-    let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0) && bank.active != Some(0));
+    // The root has no siblings, so its shares have no effect.
+    let is_root = |bank: &BankRecord| bank.parent.as_deref().is_none_or(str::is_empty);
+    let without_shares =
+        data.banks.iter().filter(|bank| bank.shares == Some(0) && bank.active != Some(0) && !is_root(bank));
     found.extend(
         Finding::action(
             "no-shares",
@@ -174,13 +183,17 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
         )
         .with_names(credits),
     );
+    found.extend(
+        Finding::notice(
+            "one-period",
+            "the usage reset period holds a single half-life period: at the end of each period, usage is dropped instead of halved",
+            "flux account edit-config priority_usage_reset_period=SECONDS, such as four times priority_decay_half_life",
+        )
+        .create_finding_if(pace.periods == 1),
+    );
     let age = counted.map(|counted| now - counted);
     found.extend(age.filter(|age| *age > stale).map(|age| {
-        Finding::action(
-            "usage-old",
-            format!("usage was last counted {} ago", format_hours(age)),
-            "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
-        )
+        Finding::action("usage-old", format!("usage was last counted {} ago", format_hours(age)), SYNC)
     }));
     // The database's `end_half_life_period` is the start of the present half-life period. In a site's first period,
     // it is the end of the period.
@@ -195,12 +208,37 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
     found
 }
 
-fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
+fn check_users(data: &PolicyData) -> [Option<Finding>; 10] {
     // flux-accounting keeps the associations of deleted users and banks as inactive records.
     let active = || data.associations.iter().filter(|record| record.active != 0);
     let by_user = group_all(active().map(|record| (record.userid, record)));
-    let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
+    // If the default banks of a user's records differ, the plugin uses that of the last record.
+    let has_default = |all: &[&AssociationRecord]| {
+        let default = all.last().map(|last| &last.def_bank);
+        all.iter().any(|record| Some(&record.bank) == default)
+    };
+    let strays = by_user.values().filter(|all| !has_default(all));
     let strays = strays.filter_map(|all| all.first()).map(|record| association_label(record));
+    let differ = by_user
+        .values()
+        .filter(|all| all.windows(2).any(|pair| matches!(pair, [a, b] if a.def_bank != b.def_bank)));
+    let differ = differ.filter_map(|all| all.last()).map(|last| {
+        let user = last.username.clone().unwrap_or_else(|| user_label(last.userid));
+        format!("{user} ({} is in force)", last.def_bank)
+    });
+    let is_disabled = |name: &str| data.banks.iter().any(|bank| bank.bank == name && bank.active == Some(0));
+    let in_disabled = active().filter(|record| is_disabled(&record.bank)).map(association_label);
+    let shareless = active().filter(|record| record.shares == Some(0)).map(association_label);
+    // flux-accounting stores these ids for a user that the system does not know.
+    let has_wrong_id = |record: &&AssociationRecord| {
+        let known = record.username.as_deref().and_then(user_id).map(i64::from);
+        known.map_or([65_534, 4_294_967_295].contains(&record.userid), |id| id != record.userid)
+    };
+    let wrong_id = active()
+        .filter(has_wrong_id)
+        .map(|record| format!("{}: {}", association_label(record), record.userid));
+    let correct_id = "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints \
+                      the ID of a user that the system knows";
     let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
     let projects: BTreeSet<&str> = data.projects.iter().map(|project| project.project.as_str()).collect();
     let in_none = |record: &&AssociationRecord| {
@@ -235,6 +273,30 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
         )
         .with_names(strays),
         Finding::action(
+            "default-banks-differ",
+            "users whose associations have different default banks: jobs that name no bank are in the bank of the last association",
+            "flux account edit-user NAME --default-bank=BANK",
+        )
+        .with_names(differ),
+        Finding::action(
+            "disabled-banks",
+            "enabled associations in disabled banks: they get no place, and keep their last fair-share",
+            "flux account add-bank --parent-bank=PARENT BANK SHARES, or flux account delete-user NAME BANK",
+        )
+        .with_names(in_disabled),
+        Finding::notice(
+            "no-user-shares",
+            "users without shares: they rank behind all other users of their bank",
+            "flux account edit-user NAME --bank=BANK --shares=N",
+        )
+        .with_names(shareless),
+        Finding::action(
+            "wrong-id",
+            "users whose user id is not that of this system: the plugin finds no association for their jobs",
+            correct_id,
+        )
+        .with_names(wrong_id),
+        Finding::action(
             "refused-in-all-queues",
             "associations whose queues are all unknown: their jobs in a queue are rejected",
             "flux account edit-user NAME --bank=BANK --queues=QUEUES, or flux account add-queue QUEUE",
@@ -256,8 +318,7 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 6] {
             "same-id",
             "users of a bank with the same user id: jobs of that id are those of the user listed last; flux-accounting stores 65534 or \
              4294967295 for a user that the system does not know",
-            "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints the ID \
-             of a user that the system knows",
+            correct_id,
         )
         .with_names(one_id.map(|record| format!("{}: {}", association_label(record), record.userid))),
         Finding::notice(
@@ -322,7 +383,8 @@ fn describe_limit_target(data: &PolicyData, scope: &str, name: &str) -> String {
     }
 }
 
-/// Returns limits on banks, users or queues that do not exist: such limits count no jobs.
+/// Returns limits on banks, users or queues that do not exist, and limits of 0. A limit of 0 GPUs is left out, because it concerns only
+/// jobs with GPUs.
 fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
     let has_queue = |queue: &str| queue.is_empty() || data.queues.iter().any(|record| record.queue == queue);
@@ -348,7 +410,17 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
         let text = format!("a limit on {scope} {name}{place}, which does not exist: the limit holds no jobs");
         Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
     };
-    all.into_iter().map(make_finding).collect()
+    let zero = data.limits.iter().filter(|limit| !is_lost(limit)).flat_map(|limit| {
+        let zero = limit.caps.iter().filter(|(measure, cap)| **cap <= 0 && !measure.ends_with("gpus"));
+        zero.map(|(measure, cap)| {
+            let (scope, name, queue) = named(limit);
+            let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
+            let text = format!("the limit {measure}={cap} on {scope} {name}{place}: all jobs that it counts are held or rejected");
+            let unset = mending::unset_limit_command(&scope, &name, &queue);
+            Finding::action("limits-hold-everything", text, format!("{unset} --push, or set a higher limit"))
+        })
+    });
+    zero.chain(all.into_iter().map(make_finding)).collect()
 }
 
 /// Adds the weights that the plugin uses for factors without a weight in the database: those of Flux's configuration, and default weights.
@@ -441,7 +513,19 @@ pub(super) fn check_instance(
             "run \"flux fairshare config check FILE\" on the broker's host, as the owner of the instance";
         Finding::notice("config-not-checked", text, remedy)
     }));
+    found.extend(instance.not_in_force.then(|| {
+        let text = "[fairshare] of Flux's configuration on disk differs from the configuration in force";
+        Finding::action("config-not-loaded", text, "flux config reload")
+    }));
     found.extend(data.iter().flat_map(|data| check_queues(instance, data)));
+    found.extend(check_scheduling(&instance.stopped));
+    found.extend(instance.unfetched.as_ref().map(|text| {
+        Finding::action("not-fetched", format!("the usage of ended jobs is not counted: {text}"), SYNC)
+    }));
+    found.extend(instance.no_job_list.as_ref().map(|fault| {
+        let text = format!("sync cannot fetch ended jobs: {fault}");
+        Finding::action("no-job-list", text, "flux module load job-list && flux fairshare sync")
+    }));
     let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
     let others = other_priority_plugins(&instance.plugins, ours);
     if ours.is_some() {
@@ -489,6 +573,8 @@ pub(super) fn check_instance(
     let gone = known.difference(&wanted).count();
     let drift = check.as_ref().map_or(0, |check| check.drift.len());
     let version = state.version.clone().unwrap_or_default();
+    // The owner's record may be in both, because a push adds it.
+    let is_other = known.len() > 2 && wanted.len() > 2 && wanted.intersection(&known).count() <= 1;
     let is_missing = wanted.difference(&known).next().is_some();
     let edits = instance.push.as_ref().and_then(|push| push.as_ref().ok()).filter(|_| has_data);
     let refusal = instance.push.as_ref().and_then(|push| push.as_ref().err());
@@ -530,8 +616,15 @@ pub(super) fn check_instance(
                 let correct = || format!("{CORRECT}, then: flux fairshare push");
                 Finding::action("push-refused", text, reload.unwrap_or_else(correct))
             }),
+            Finding::action(
+                "other-database",
+                "the plugin has none of the associations of this database, which may be that of another instance: a push would replace all",
+                "name the database of this instance by -p; only if it is this database: flux fairshare push",
+            )
+            .create_finding_if(is_other),
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
-                .with_names(missing),
+                .with_names(missing)
+                .filter(|_| !is_other),
             edits.filter(|_| !is_missing).map(|edits| {
                 let text = format!("changes of the database that were not pushed: {edits}");
                 Finding::action("not-pushed", text, push)
@@ -574,6 +667,25 @@ fn check_waiting_jobs(state: &Snapshot, wanted: &BTreeSet<(i64, &str)>, has_data
         Some(name) => format!("user {user} ({name})"),
         None => format!("user {user}"),
     }))
+}
+
+/// Returns a finding about stopped queues, each with its reason.
+fn check_scheduling(stopped: &StoppedQueues) -> Option<Finding> {
+    let texts: Vec<String> = stopped.texts().collect();
+    let is_offline = texts.iter().any(|text| text.to_lowercase().ends_with("scheduler is offline"));
+    match is_offline {
+        true => Finding::action(
+            "scheduler-offline",
+            "no scheduler is loaded: no job starts",
+            "flux module load sched-simple, or the scheduler of your site",
+        ),
+        false => Finding::notice(
+            "queues-stopped",
+            "stopped queues: their jobs do not start",
+            "nothing, if this is intended; flux queue start QUEUE",
+        ),
+    }
+    .with_names(texts)
 }
 
 /// Returns queues that exist only in Flux or only in the queue table.

@@ -6,19 +6,22 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::findings::{CORRECT, Finding};
+use super::findings::{CORRECT, DatabaseFacts, Finding, SYNC, format_hours};
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push, parts};
 use crate::commands::status::{find_plugin, list_plugins, read_plugin_state, request_recount};
 use crate::outcome::{Failure, Result, failure};
-use crate::plugin::ask::{configured_queues, describe_job_instance};
+use crate::plugin::ask::{configuration, configured_queues, describe_job_instance};
+use crate::plugin::scheduling::StoppedQueues;
+use crate::ui::figures;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
-use fairshare_accounting::store::{PolicyData, Reason, Snapshot, StoreError, quote_for_shell};
+use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{self, Check};
+use fairshare_engine::ids::f58;
 
 /// The state of the instance.
 #[derive(Default)]
@@ -37,6 +40,14 @@ pub(super) struct Instance {
     pub refused: Vec<Fault>,
     /// The reason why the configuration on disk was not checked.
     pub unchecked: Option<String>,
+    /// Whether `[fairshare]` of the configuration on disk differs from the configuration in force.
+    pub not_in_force: bool,
+    /// The stopped queues.
+    pub stopped: StoppedQueues,
+    /// A job that ended long ago without a record in the database, in words.
+    pub unfetched: Option<String>,
+    /// Why job-list did not answer.
+    pub no_job_list: Option<String>,
     /// The plugin's answer to a dry push of the database, in words: the changes, or the reason of a refusal.
     pub push: Option<Result<String, String>>,
 }
@@ -48,8 +59,14 @@ pub(super) struct LoadedPlugin {
 }
 
 impl Instance {
-    /// Connects to the instance and reads its state. `data` is the data of a push, if the database can be read.
-    pub(super) fn ask(uri: Option<&str>, push: &Push<'_>, data: Option<&PolicyData>) -> Result<Self> {
+    /// Connects to the instance and reads its state. `facts` are those of the database, if it can be read. Jobs that ended before `old` should
+    /// have a record in the database.
+    pub(super) fn ask(
+        uri: Option<&str>,
+        push: &Push<'_>,
+        facts: Option<&DatabaseFacts>,
+        old: f64,
+    ) -> Result<Self> {
         let flux = Flux::connect(uri).map_err(failure)?;
         let plugins = list_plugins(&flux)?;
         let mut instance = Instance {
@@ -58,7 +75,12 @@ impl Instance {
             ..Instance::default()
         };
         match instance.configuration.as_ref().map(|path| check_files_on_disk(&flux, path)) {
-            Some(Ok(faults)) => instance.refused = faults,
+            Some(Ok((table, faults))) => {
+                let in_force: Value = configuration(&flux);
+                instance.not_in_force =
+                    faults.is_empty() && in_force.get("fairshare") != table.get("fairshare");
+                instance.refused = faults;
+            }
             Some(Err(reason)) => instance.unchecked = Some(reason),
             None => {}
         }
@@ -68,7 +90,14 @@ impl Instance {
         }
         instance.plugins = plugins;
         instance.of_job = if instance.loaded.is_none() { describe_job_instance(&flux) } else { None };
-        if let (Some(_), Some(data)) = (&instance.loaded, data) {
+        if let (Some(_), Some(DatabaseFacts { data, newest, .. })) = (&instance.loaded, facts) {
+            let queues = instance.queues.iter().map(|name| Some(name.as_str()));
+            let unnamed = instance.queues.is_empty().then_some(None);
+            instance.stopped = StoppedQueues::ask(&flux, queues.chain(unnamed));
+            match find_unfetched_job(&flux, newest.unwrap_or(0.0), old) {
+                Ok(job) => instance.unfetched = job,
+                Err(fault) => instance.no_job_list = Some(fault),
+            }
             instance.push = match push::ask(push, data) {
                 Ok((None, _)) => None,
                 Ok((Some(preview), _)) => parts::describe_kinds(&preview.changes.difference).map(Ok),
@@ -77,6 +106,23 @@ impl Instance {
         }
         Ok(instance)
     }
+}
+
+/// Returns a text about a job that ran and ended after `newest` and before `old`, in seconds since the epoch.
+fn find_unfetched_job(flux: &Flux, newest: f64, old: f64) -> Result<Option<String>, String> {
+    let [after, before] =
+        [(">", newest), ("<", old)].map(|(sign, time)| json!({"t_inactive": [format!("{sign}{time}")]}));
+    let constraint = json!({"and": [after, before, {"t_run": [">0"]}]});
+    let wanted = json!({"max_entries": 1, "attrs": ["t_inactive"], "constraint": constraint});
+    let answer = flux.rpc("job-list.list", &wanted.to_string()).map_err(|error| error.to_string())?;
+    let answer: Value =
+        serde_json::from_str(&answer.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let member = |name: &str| answer.pointer("/jobs/0")?.get(name);
+    let job = member("id").and_then(Value::as_u64).zip(member("t_inactive").and_then(Value::as_f64));
+    Ok(job.map(|(id, end)| {
+        let ago = figures::duration(figures::now() - end);
+        format!("job {} ended {ago} ago, and the database has no record of it", f58(id))
+    }))
 }
 
 /// Returns the path of the configuration files of the instance, or `None` if it has none. A relative path is one in the broker's working
@@ -95,15 +141,16 @@ fn is_on_this_host(flux: &Flux) -> bool {
 }
 
 /// Returns the faults of the configuration files that this instance reads at its next start, or the reason why they can't be checked.
-fn check_files_on_disk(flux: &Flux, path: &PathBuf) -> Result<Vec<Fault>, String> {
+fn check_files_on_disk(flux: &Flux, path: &PathBuf) -> Result<(Value, Vec<Fault>), String> {
     if path.is_relative() || !is_on_this_host(flux) {
         return Err("the broker runs on another host, or its working directory is not readable".to_owned());
     }
     match config::check(std::slice::from_ref(path)) {
-        Ok((_, faults)) => Ok(faults),
+        Ok(checked) => Ok(checked),
         Err(failure) if path.try_exists().is_ok_and(|exists| !exists) => {
             let (text, remedy) = (failure.to_string(), format!("restore {}", path.display()));
-            Ok(vec![Fault { file: path.clone(), key: String::new(), value: Value::Null, text, remedy }])
+            let fault = Fault { file: path.clone(), key: String::new(), value: Value::Null, text, remedy };
+            Ok((Value::Null, vec![fault]))
         }
         Err(failure) => Err(failure.to_string()),
     }
@@ -111,12 +158,12 @@ fn check_files_on_disk(flux: &Flux, path: &PathBuf) -> Result<Vec<Fault>, String
 
 /// Runs the checks of push, update and sync on the stored data. Returns the first refusal, or `None` if all three
 /// commands accept the data.
-pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
+pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64, stale: f64) -> Option<Finding> {
     if let Err(fault) = rank_site(snapshot) {
         return Some(refusal_finding("push, update and sync refuse", fault, snapshot.path()));
     }
-    if let Err(fault) = Plan::new(snapshot, Rule::default(), now, &mut |_| ()) {
-        if let PipelineError::ClockWentBack { was } = fault {
+    let plan = match Plan::new(snapshot, Rule::default(), now, &mut |_| ()) {
+        Err(PipelineError::ClockWentBack { was }) => {
             let ahead = (was - now) / 3600.0;
             let text = format!(
                 "sync refuses the database: usage was last counted at a time {ahead:.1} hours later than the clock of this machine"
@@ -124,10 +171,20 @@ pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Findin
             let remedy = "\"flux fairshare recount --write\" counts all usage again by this clock; if this clock is wrong, set it";
             return Some(Finding::action("refused", text, remedy));
         }
-        return Some(refusal_finding("sync refuses", fault.into(), snapshot.path()));
+        Err(fault) => return Some(refusal_finding("sync refuses", fault.into(), snapshot.path())),
+        Ok(plan) => plan,
+    };
+    if let Err(fault) = push::check_snapshot(snapshot, now) {
+        return Some(refusal_finding("push and sync refuse", fault, snapshot.path()));
     }
-    let fault = push::check_snapshot(snapshot, now).err()?;
-    Some(refusal_finding("push and sync refuse", fault, snapshot.path()))
+    // If the last count is known, its age is checked elsewhere.
+    let is_known = snapshot.find_last_count_time(now).is_ok_and(|counted| counted.is_some());
+    let newest = snapshot.newest_inactive(now).ok()?.filter(|newest| !is_known && now - newest > stale)?;
+    let text = format!(
+        "records of ended jobs are not counted, the newest of a job that ended {} ago",
+        format_hours(now - newest)
+    );
+    (plan.tally.counted > 0).then(|| Finding::action("usage-old", text, SYNC))
 }
 
 fn rank_site(snapshot: &Snapshot<'_>) -> Result<()> {

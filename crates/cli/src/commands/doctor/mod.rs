@@ -5,6 +5,7 @@ mod findings;
 mod instance;
 
 use std::borrow::Cow;
+use std::fs::OpenOptions;
 use std::io::{Write, stdout};
 
 use serde::Serialize;
@@ -66,7 +67,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut facts = read_database(args, now, &mut findings);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    let asked = Instance::ask(args.instance.uri.as_deref(), &push, facts.as_ref().map(|facts| &facts.data));
+    let asked = Instance::ask(args.instance.uri.as_deref(), &push, facts.as_ref(), now - stale);
     let loaded = asked.as_ref().ok().and_then(|instance| instance.loaded.as_ref());
     if let (Some(facts), Some(loaded)) = (&mut facts, loaded) {
         add_weights_in_force(&mut facts.data, &loaded.state.factors);
@@ -75,6 +76,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     let data = facts.as_ref().map(|facts| &facts.data);
     match asked {
         Ok(instance) => {
+            let path = args.database.path();
+            if facts.is_some() && OpenOptions::new().append(true).open(path).is_err() {
+                let text = "this account may read the database but not write it: sync, update and limit fail";
+                let remedy =
+                    "run them as the owner of the database, or let this account write it: chown $USER";
+                let remedy = format!("{remedy} {}", quote_for_shell(&path.display().to_string()));
+                findings.push(Finding::action("read-only-database", text, remedy));
+            }
             findings.extend(check_instance(&instance, data, now, stale));
             configuration = instance.configuration;
         }
@@ -138,7 +147,7 @@ fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<D
 fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Option<Finding>), StoreError> {
     let mut database = Database::open(args.database.path(), Access::Read, args.database.wait.wait)?;
     let snapshot = database.snapshot()?;
-    let refused = check_commands(&snapshot, now);
+    let refused = check_commands(&snapshot, now, args.stale * 3600.0);
     let mut data = match snapshot.policy_data(now) {
         Ok(data) => data,
         // The error in `refused` already describes the invalid records, so no second error is returned.
@@ -150,7 +159,8 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
         return Ok((None, refused));
     }
     let (counted, unknown) = (snapshot.find_last_count_time(now)?, snapshot.unknown_columns()?);
-    Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
+    let (pace, newest) = (snapshot.pace()?, snapshot.newest_inactive(now).unwrap_or_default());
+    Ok((Some(DatabaseFacts { data, pace, counted, newest, unknown }), refused))
 }
 
 /// Inserts the path of the database into the suggested commands of sqlite3. If an option named the database, also inserts the path

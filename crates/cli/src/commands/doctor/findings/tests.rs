@@ -44,6 +44,7 @@ fn make_checked_database_data(data: Value) -> DatabaseFacts {
         data,
         pace: Pace { boundary: Some(NOW + 1000.0), ..Pace::default() },
         counted: Some(NOW - 60.0),
+        newest: None,
         unknown: Vec::new(),
     }
 }
@@ -73,6 +74,11 @@ fn doctor_reports_each_database_problem_by_a_separate_finding_code() {
         ("/associations/0/queues", json!(""), &[]),
         ("/associations/0/def_project", json!("physics"), &["unknown-projects"]),
         ("/associations/0/active", json!(0), &["disabled-users"]),
+        ("/associations/0/shares", json!(0), &["no-user-shares"]),
+        ("/associations/0/userid", json!(65_534), &["wrong-id"]),
+        ("/associations/0/username", json!("root"), &["wrong-id"]),
+        ("/banks/0/shares", json!(0), &[]),
+        ("/banks/1/active", json!(0), &["disabled-banks"]),
         ("/associations/0/userid", json!(2), &["same-id"]),
         ("/associations/0/max_running_jobs", json!(0), &["limits-hold-everything"]),
         ("/associations/1/max_sched_jobs", json!(-1), &["limits-hold-everything"]),
@@ -206,6 +212,73 @@ fn make_instance(change: impl FnOnce(&mut Value)) -> Instance {
 }
 
 #[test]
+fn doctor_names_the_default_bank_in_force_if_those_of_a_user_differ() {
+    let mut data = healthy_site();
+    data["banks"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"bank": "B", "priority": 1.0, "parent": "root", "shares": 1}));
+    let add = |data: &mut Value, bank: &str, default: &str| {
+        let mut record = association_record("ann", 1, bank);
+        record["def_bank"] = json!(default);
+        data["associations"].as_array_mut().unwrap().push(record);
+    };
+    add(&mut data, "B", "B");
+    let found = check_database(&make_checked_database_data(data.clone()), NOW, STALE);
+    assert_eq!(
+        (finding_codes(&found), found[0].whom[0].as_str()),
+        (vec!["default-banks-differ"], "ann (B is in force)")
+    );
+    // No association is in its default bank, but the default bank in force has an association.
+    data["associations"] = json!([]);
+    add(&mut data, "A", "B");
+    add(&mut data, "B", "A");
+    assert_eq!(
+        finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)),
+        ["default-banks-differ"]
+    );
+}
+
+#[test]
+fn doctor_reports_stopped_queues_the_scheduler_and_ended_jobs_without_a_record() {
+    let list_codes = |change: &dyn Fn(&mut Instance)| {
+        let mut instance = make_instance(|_| ());
+        change(&mut instance);
+        check_instance(&instance, None, NOW, STALE).iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    let stop = |instance: &mut Instance, reason: &str| {
+        let state = serde_json::from_value(json!({"start": false, "stop_reason": reason})).unwrap();
+        instance.stopped.note(Some("batch"), &state);
+    };
+    assert_eq!(list_codes(&|it| stop(it, "repair")), ["queues-stopped"]);
+    assert_eq!(list_codes(&|it| stop(it, "Scheduler is offline")), ["scheduler-offline"]);
+    assert_eq!(list_codes(&|it| it.unfetched = Some("job x".to_owned())), ["not-fetched"]);
+    assert_eq!(list_codes(&|it| it.no_job_list = Some("no service".to_owned())), ["no-job-list"]);
+    assert_eq!(list_codes(&|it| it.not_in_force = true), ["config-not-loaded"]);
+}
+
+#[test]
+fn doctor_does_not_advise_to_push_the_database_of_another_instance() {
+    let mut data = healthy_site();
+    let ids = |ids: [u32; 3]| ids.map(|id| association_record("", id, "A")).to_vec();
+    data["associations"] = ids([0, 7, 8]).into();
+    let map = ids([0, 1, 2])
+        .iter()
+        .map(|it| json!({"userid": it["userid"], "banks": [{"bank_name": "A"}]}))
+        .collect::<Value>();
+    let found = check_instance(
+        &make_instance(|state| state["mf_priority_map"] = map.clone()),
+        Some(&serde_json::from_value(data).unwrap()),
+        NOW,
+        STALE,
+    );
+    assert!(
+        finding_codes(&found).contains(&"other-database") && !finding_codes(&found).contains(&"not-pushed"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn each_problem_of_a_plugin_has_its_own_finding() {
     let data: PolicyData = serde_json::from_value(healthy_site()).unwrap();
     let list_codes = |instance: &Instance| -> Vec<&str> {
@@ -330,6 +403,11 @@ fn doctor_names_the_command_that_removes_a_limit_on_a_missing_bank() {
         (json!({"scope": "queue", "name": "batch", "run-jobs": 3}), None),
         (json!({"scope": "queue", "name": "*", "run-jobs": 3}), None),
         (json!({"scope": "queue", "name": "q", "run-jobs": 3}), Some("flux fairshare limit unset queue q")),
+        (json!({"scope": "bank", "name": "A", "run-sched-gpus": 0}), None),
+        (
+            json!({"scope": "user", "name": "1", "queue": "batch", "run-sched-nodes": 0}),
+            Some("flux fairshare limit unset --queue=batch user ann --push, or set a higher limit"),
+        ),
     ] {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
