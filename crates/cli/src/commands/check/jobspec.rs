@@ -100,7 +100,13 @@ impl SubmitArgs {
         let plain = |error: clap::Error| {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            failure(format!("{first}; \"flux fairshare check --help\" lists the options"))
+            let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+            let other = if is_unknown {
+                "; for other options: flux submit --dry-run OPTIONS COMMAND | flux fairshare check -"
+            } else {
+                ""
+            };
+            failure(format!("{first}; \"flux fairshare check --help\" lists the options{other}"))
         };
         let args = SubmitArgs::try_parse_from(words).map_err(plain)?;
         match args.words.as_slice() {
@@ -438,7 +444,12 @@ mod tests {
             (&["-q", "debug", JSON_FILE], BOTH.to_owned()),
             (&["-N3", "-n2"][..], "node count must not be greater than task count".to_owned()),
             (&["-N0"], format!("invalid value '0' for '--nodes <N>': 0 is not in 1..=1000000{help}")),
-            (&["--exclusive"], format!("unexpected argument '--exclusive' found{help}")),
+            (
+                &["--exclusive"],
+                format!(
+                    "unexpected argument '--exclusive' found{help}; for other options: flux submit --dry-run OPTIONS COMMAND | flux fairshare check -"
+                ),
+            ),
             (
                 &["/nonexistent"],
                 "can't read the jobspec /nonexistent: No such file or directory (os error 2)".to_owned(),

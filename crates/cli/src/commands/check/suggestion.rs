@@ -12,6 +12,9 @@ const MEMBERS: [&str; 4] = ["bank", "duration", "count", "queue"];
 /// The longest time limit that is tried, in minutes: a year.
 const LONGEST: u64 = 525_600;
 
+/// The time limit that is suggested if any time limit is accepted, in seconds.
+const EXAMPLE: u64 = 3600;
+
 /// Why a job would be rejected, or could never run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reason {
@@ -119,6 +122,10 @@ impl Choices {
         if most < 2 || !helps(1) {
             return None;
         }
+        if beyond == LONGEST && helps(LONGEST) {
+            // The job lacks a time limit, and any time limit is accepted.
+            return Some(json!(EXAMPLE));
+        }
         while largest + 1 < beyond {
             let middle = largest.midpoint(beyond);
             *if helps(middle) { &mut largest } else { &mut beyond } = middle;
@@ -149,6 +156,9 @@ impl Choices {
                 format!("There is no queue {queue}: use {option}.")
             }
             ("bank" | "queue", _) => format!("Use {option}."),
+            ("duration", _) if judge(&replace_member(after, member, &json!(LONGEST * 60))).is_empty() => {
+                format!("Set a time limit, such as {option}.")
+            }
             _ => {
                 let as_given = replace_member(after, member, given.unwrap_or(&json!(0)));
                 let queue = find_member(after, "queue").and_then(Value::as_str).unwrap_or_default();
@@ -219,6 +229,7 @@ mod tests {
             (!["batch", "debug"].contains(&name("queue")), RejectionCause::Queue),
             (is_debug && (hours == 0.0 || hours > 1.0), RejectionCause::TimeLimit),
             (number("count") > 8.0, RejectionCause::Size),
+            (name("project") == "budget" && hours == 0.0, RejectionCause::TimeLimit),
         ];
         let failed = checks.into_iter().filter(|(is_rejected, _)| *is_rejected);
         // All texts begin with the same words: only the causes differ.
@@ -267,6 +278,13 @@ mod tests {
             );
             assert!(suggestion.rejections.is_empty(), "{suggestion:?}");
         }
+        let system = json!({"bank": "chem", "queue": "batch", "project": "budget"});
+        let suggestion =
+            choices.suggest(&json!({"attributes": {"system": system}}), &judge).expect("a suggestion");
+        assert_eq!(
+            (&suggestion.changes[..], &suggestion.options[..]),
+            (&["Set a time limit, such as -t 1h.".to_owned()][..], &["-t 1h".to_owned()][..])
+        );
         let full = |jobspec: &Value| {
             let full = Reason { cause: RejectionCause::ActiveJobs, text: "all jobs are active".to_owned() };
             judge(jobspec).into_iter().chain([full]).collect()
