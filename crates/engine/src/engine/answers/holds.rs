@@ -251,5 +251,5 @@ fn describe_owner(view: &View<'_>, association: AssociationId, holding: &Holding
         Some(Target::Queue(queue)) => return format!("queue {queue}"),
         Some(Target::EachQueue) => return "its queue".to_owned(),
     };
-    if let Some(queue) = &holding.queue { format!("{owner}, queue {queue}") } else { owner }
+    if let Some(queue) = &holding.queue { format!("{owner} in queue {queue}") } else { owner }
 }

@@ -141,7 +141,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
     }
     if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
         let text =
-            format!("other associations share {}, so the order of releases is not known yet", hold.limit);
+            format!("other associations may share {}, so the order of releases is not known yet", hold.limit);
         return without_time(note("shared", text));
     }
     let Some(association) =

@@ -95,7 +95,7 @@ fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
     host.start_job(own_job);
     let held_job = host.submit(timed_job(7, 100.0).queue("q1")).unwrap();
     let hold = explain_job(&host, held_job).holds.remove(0);
-    assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
+    assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A in queue q1 are in use; this job takes 1");
     assert_eq!(
         (hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total),
         (vec![own_job], 1)
