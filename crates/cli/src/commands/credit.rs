@@ -217,7 +217,9 @@ impl NewCredit<'_> {
             );
         };
         let Some((user, bank)) = association.split_once('/') else {
-            return fail(format!("expected USER/BANK, got \"{association}\""));
+            return fail(format!(
+                "expected USER/BANK, got \"{association}\"; the usage of a bank is the sum of its associations: change each of them"
+            ));
         };
         let Some(number) = amount.parse().ok().filter(|number: &f64| number.is_finite()) else {
             return fail(format!("AMOUNT: expected a number, got \"{amount}\""));

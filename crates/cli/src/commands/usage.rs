@@ -332,6 +332,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         }
     }
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
+    notes.extend(rows.is_empty().then(|| "No usage is stored.".to_owned()));
     let in_seconds = "; its unit is the second, times the weights of nodes, cores and GPUs";
     notes.push(format!(
         "Stored usage is multiplied by {} at each period boundary; the next is at {}{}. Live usage, which \"flux fairshare show\" prints \
