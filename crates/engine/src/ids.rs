@@ -10,7 +10,7 @@ pub use job_id_text::{f58, replace_job_numbers_with_f58};
 pub use job_map::JobMap;
 pub use measure::{Amount, Measure, Stage};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -43,9 +43,8 @@ display_number!(JobId, UserId, Limit);
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
-        #[serde(from = "String")]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -58,18 +57,6 @@ macro_rules! name_type {
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
                 $name(text.into())
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                $name(text.into())
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
             }
         }
 
