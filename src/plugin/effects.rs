@@ -23,7 +23,6 @@ enum Outcome {
     Done,
     /// The callback must report failure.
     Fail,
-    Reported(Box<Event<'static>>),
     /// The effects that the engine returned for Flux's reply.
     Followed(Vec<Effect>),
 }
@@ -77,7 +76,6 @@ impl MfPriority {
                         result = Err(Failed);
                         continue;
                     }
-                    Ok(Outcome::Reported(event)) => self.engine.feed(host.now(), *event),
                     Ok(Outcome::Followed(effects)) => Some(effects),
                     Err(error) => self.report_effect_refused_by_flux(effect, &error),
                 },
@@ -116,6 +114,8 @@ impl MfPriority {
         effect: &Effect,
     ) -> Result<Outcome, Error> {
         let plugin = host.plugin();
+        let report =
+            |event: Event<'_>| Outcome::Followed(self.engine.feed(host.now(), event).unwrap_or_default());
         match *effect {
             Effect::Reject(ref text) => {
                 args.into_iter().for_each(|args| args.set_error(plugin, text));
@@ -138,19 +138,15 @@ impl MfPriority {
             }
             Effect::AddDependency(id, name) => plugin.add_dependency(id.0, &name.to_string())?,
             Effect::AskUrgency(id) => {
-                let event = Event::Urgency(id, plugin.read_urgency(id.0)?);
-                return Ok(Outcome::Reported(Box::new(event)));
+                return Ok(report(Event::Urgency(id, plugin.read_urgency(id.0)?)));
             }
             Effect::AskExpiration(id) => {
                 let allocation = plugin.read_job(id.0, |job| read_resources(job.resources).allocation())?;
                 let event = allocation.map(|known| Event::Expiration(id, known.expiration));
-                return Ok(event.map_or(Outcome::Done, |event| Outcome::Reported(Box::new(event))));
+                return Ok(event.map_or(Outcome::Done, report));
             }
             Effect::LookUp(id) => {
-                let effects = plugin.read_job(id.0, |job| {
-                    self.engine.feed(host.now(), Event::Shown(read_facts_leniently(job)))
-                })?;
-                return Ok(Outcome::Followed(effects.unwrap_or_default()));
+                return plugin.read_job(id.0, |job| report(Event::Shown(read_facts_leniently(job))));
             }
             Effect::AskScheduler => ping_sched_simple(host),
             Effect::AskQueues(ref names) => self.ask_queues_for_engine(host, names.clone()),
