@@ -138,17 +138,8 @@ pub(super) fn show_overruled(plugin: &MfPriority, caller: Caller) -> Option<Over
     })
 }
 
-/// Returns the JSON text of an answer as a reply. The members of each object are sorted by name.
+/// Returns the JSON text of an answer as a reply.
 pub(super) fn make_reply(answer: &impl Serialize) -> Reply {
-    let value = serde_json::to_value(answer).map_err(serialize_error)?;
-    Ok(Some(value.to_string()))
-}
-
-/// Serializes an answer. The members of each JSON object are in the order of the fields of the Rust type.
-pub(super) fn make_ordered_reply(answer: &impl Serialize) -> Reply {
-    serde_json::to_string(answer).map(Some).map_err(serialize_error)
-}
-
-fn serialize_error(fault: serde_json::Error) -> RequestError {
-    request_error(EIO, format!("mf_priority: {fault}"))
+    let text = serde_json::to_string(answer);
+    text.map(Some).map_err(|fault| request_error(EIO, format!("mf_priority: {fault}")))
 }

@@ -5,8 +5,7 @@
 use crate::jobtap::{ENOENT, Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{
-    accept, make_heading, make_ordered_reply, make_reply, payload_error, request_error, select_user,
-    show_overruled,
+    accept, make_heading, make_reply, payload_error, request_error, select_user, show_overruled,
 };
 use fairshare::insert_all;
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
@@ -19,7 +18,7 @@ use std::borrow::Cow;
 /// Answers with one page of the associations of `query`.
 pub fn list_associations(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let wanted = accept(host, "associations", read_page(request.payload))?;
-    make_ordered_reply(&plugin.view(|view| answers::page(view, &wanted))?)
+    make_reply(&plugin.view(|view| answers::page(view, &wanted))?)
 }
 
 /// Answers with a page of pending and held jobs.
@@ -31,7 +30,7 @@ pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
     page.overruled = show_overruled(plugin, request.caller);
-    make_ordered_reply(&page)
+    make_reply(&page)
 }
 
 /// Answers with the posted and the current priorities of the jobs in the request, or of a page of all pending jobs by
