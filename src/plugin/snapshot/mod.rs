@@ -265,7 +265,7 @@ impl Snapshot {
             WriterStep::Write(changes) => vec![Action::Write(changes)],
             WriterStep::Done(keys) => {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
-                    self.log = writing.into_ended_log();
+                    self.log = writing.log.mark_snapshot_written();
                 }
                 (self.stored_keys, self.is_doubtful, self.has_failed, self.panics) = (keys, false, false, 0);
                 vec![Action::Next]

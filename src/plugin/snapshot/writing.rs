@@ -45,7 +45,7 @@ pub(super) struct Writing {
     jobs: Option<Bookmark>,
     /// The list of chunks of ended jobs.
     list: Option<String>,
-    log: EndedLog,
+    pub log: EndedLog,
     owner: u32,
     /// True if chunks are written even if `known` contains their keys.
     is_doubtful: bool,
@@ -122,11 +122,6 @@ impl Writing {
             }
         }
         self.end_page(known)
-    }
-
-    /// Returns the log of ended jobs, to which the plugin adds jobs that end later.
-    pub(super) fn into_ended_log(self) -> EndedLog {
-        self.log.mark_snapshot_written()
     }
 
     /// Adds a page of evicted usages, and of ended jobs whose usage no push includes. `page` also has the bookmark of the next page.
