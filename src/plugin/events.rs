@@ -22,35 +22,38 @@ impl Callback<'_> {
     /// Passes the callback to the engine as an event, and carries out the effects.
     pub fn dispatch(&self) -> Result<(), Failed> {
         let args = self.args;
-        let outcome = match self.topic {
-            "job.validate" => return self.on_validate(),
+        match self.topic {
+            "job.validate" => self.on_validate(),
             "job.update.attributes.system.queue" => {
                 let to_event = |id, user, state, queue| Event::UpdateQueue { id, user, state, queue };
-                return self.on_update("unable to unpack plugin args", to_event);
+                self.on_update("unable to unpack plugin args", to_event)
             }
             "job.update.attributes.system.bank" => {
                 let to_event = |id, user, state, bank| Event::UpdateBank { id, user, state, bank };
-                return self.on_update(UNREADABLE_NAMES, to_event);
+                self.on_update(UNREADABLE_NAMES, to_event)
             }
-            "plugin.query" => return self.on_query(),
-            "conf.update" => return self.apply_instance_configuration(),
-            "job.state.priority" | "job.priority.get" => return self.answer_priority(),
-            "job.new" => args.job().map(|job| self.pass_to_engine(Event::New(read_facts_leniently(&job)))),
-            "job.update" => args.job().map(|job| {
+            "plugin.query" => self.on_query(),
+            "conf.update" => self.apply_instance_configuration(),
+            "job.state.priority" | "job.priority.get" => self.answer_priority(),
+            "job.new" => self.pass_to_engine(Event::New(read_facts_leniently(&self.or_log(args.job())?))),
+            "job.update" => {
+                let job = self.or_log(args.job())?;
                 self.add_job_missing_in_engine(JobId(job.id))?;
                 self.pass_to_engine(Event::Updated(read_facts_leniently(&job)))
-            }),
-            "job.create" => args.job().map(|job| {
+            }
+            "job.create" => {
+                let job = self.or_log(args.job())?;
                 let (id, state) = (JobId(job.id), state_from_bit(job.state));
                 let has_dependencies = has_dependencies(job.jobspec);
                 self.pass_to_engine(Event::Created { id, state, has_dependencies })
-            }),
+            }
             "job.event.dependency-add" => self.on_dependency(true),
             "job.event.dependency-remove" => self.on_dependency(false),
-            "job.event.urgency" => args
-                .id_and_urgency()
-                .map(|(id, urgency)| self.pass_to_engine(Event::UrgencyChanged(JobId(id), urgency))),
-            "job.event.resource-update" => Ok(self.pass_to_engine(Event::ResourcesUpdated)),
+            "job.event.urgency" => {
+                let (id, urgency) = self.or_log(args.id_and_urgency())?;
+                self.pass_to_engine(Event::UrgencyChanged(JobId(id), urgency))
+            }
+            "job.event.resource-update" => self.pass_to_engine(Event::ResourcesUpdated),
             "job.state.depend" => self.handle_job_state(Event::Depend),
             "job.state.sched" => {
                 self.compare_priority(true);
@@ -60,9 +63,8 @@ impl Callback<'_> {
             "job.state.cleanup" => self.handle_job_event(Event::Cleanup),
             "job.state.inactive" => self.handle_job_event(Event::Inactive),
             "job.destroy" => self.handle_job_event(Event::Gone),
-            _ => Ok(Ok(())),
-        };
-        outcome.unwrap_or_else(|fault| self.log_bad_args(&fault))
+            _ => Ok(()),
+        }
     }
 
     fn pass_to_engine(&self, event: Event<'_>) -> Result<(), Failed> {
@@ -84,21 +86,20 @@ impl Callback<'_> {
         }
     }
 
-    fn handle_job_event(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
-        self.args.id().map(|id| self.pass_to_engine(event(JobId(id))))
+    fn handle_job_event(&self, event: fn(JobId) -> Event<'static>) -> Result<(), Failed> {
+        self.pass_to_engine(event(JobId(self.or_log(self.args.id())?)))
     }
 
-    fn handle_job_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
-        let id = JobId(self.args.id()?);
-        let outcome = self.add_job_missing_in_engine(id);
-        Ok(outcome.and_then(|()| self.pass_to_engine(event(id))))
+    fn handle_job_state(&self, event: fn(JobId) -> Event<'static>) -> Result<(), Failed> {
+        let id = JobId(self.or_log(self.args.id())?);
+        self.add_job_missing_in_engine(id)?;
+        self.pass_to_engine(event(id))
     }
 
-    fn on_run(&self) -> Result<Result<(), Failed>, BadArgs> {
-        let (id, r) = self.args.id_and_resources()?;
-        let id = JobId(id);
-        let outcome = self.add_job_missing_in_engine(id);
-        Ok(outcome.and_then(|()| self.pass_to_engine(Event::Run(id, read_resources(r)))))
+    fn on_run(&self) -> Result<(), Failed> {
+        let (id, r) = self.or_log(self.args.id_and_resources())?;
+        self.add_job_missing_in_engine(JobId(id))?;
+        self.pass_to_engine(Event::Run(JobId(id), read_resources(r)))
     }
 
     /// Passes the callback's job to the engine if the engine does not have job `id`, because its `job.new` was lost.
@@ -117,9 +118,9 @@ impl Callback<'_> {
         }
     }
 
-    fn on_dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
-        let (id, name) = self.args.dependency()?;
-        Ok(self.pass_to_engine(Event::Dependency { id: JobId(id), name, added }))
+    fn on_dependency(&self, added: bool) -> Result<(), Failed> {
+        let (id, name) = self.or_log(self.args.dependency())?;
+        self.pass_to_engine(Event::Dependency { id: JobId(id), name, added })
     }
 
     fn on_validate(&self) -> Result<(), Failed> {
@@ -131,10 +132,7 @@ impl Callback<'_> {
     }
 
     fn answer_priority(&self) -> Result<(), Failed> {
-        let (id, urgency) = match self.args.id_and_urgency() {
-            Ok(read) => read,
-            Err(fault) => return self.log_bad_args(&fault),
-        };
+        let (id, urgency) = self.or_log(self.args.id_and_urgency())?;
         let id = JobId(id);
         if self.topic == "job.priority.get" {
             self.compare_priority(false);
@@ -169,13 +167,9 @@ impl Callback<'_> {
     /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
     /// precedence.
     fn apply_instance_configuration(&self) -> Result<(), Failed> {
-        let tables = self.args.config_table(settings::TABLE).and_then(|table| {
-            Ok((table, self.args.config_table(c"queues")?, self.args.config_table(c"access")?))
-        });
-        let (table, queues, access) = match tables {
-            Ok(tables) => tables,
-            Err(fault) => return self.log_bad_args(&fault),
-        };
+        let table = self.or_log(self.args.config_table(settings::TABLE))?;
+        let queues = self.or_log(self.args.config_table(c"queues"))?;
+        let access = self.or_log(self.args.config_table(c"access"))?;
         let options = self.host.plugin().config();
         for (options, place) in [(&table, "fairshare."), (&options, "")] {
             for text in options.iter().flat_map(|options| settings::list_retired(options, place)) {
@@ -221,7 +215,7 @@ impl Callback<'_> {
         if let Some(last) = &mut snapshot.live.last {
             last.seconds = self.plugin.costs.refreshes.get().last.map(|(_, seconds)| seconds);
         }
-        self.args.add_to_answer(&snapshot).or_else(|fault| self.log_bad_args(&fault))
+        self.or_log(self.args.add_to_answer(&snapshot))
     }
 
     /// Makes Flux reject the job, the update or the configuration with the error text `text`.
@@ -230,10 +224,12 @@ impl Callback<'_> {
         Err(Failed)
     }
 
-    /// Logs that the arguments cannot be read.
-    fn log_bad_args(&self, fault: &BadArgs) -> Result<(), Failed> {
-        let text = format!("mf_priority: {}: unable to read arguments: {}", self.topic, fault.0);
-        self.host.plugin().log(LogLevel::Error, &text);
-        Err(Failed)
+    /// Returns what was read from the arguments. Logs that the arguments cannot be read if `read` is a fault.
+    fn or_log<T>(&self, read: Result<T, BadArgs>) -> Result<T, Failed> {
+        read.map_err(|BadArgs(fault)| {
+            let text = format!("mf_priority: {}: unable to read arguments: {fault}", self.topic);
+            self.host.plugin().log(LogLevel::Error, &text);
+            Failed
+        })
     }
 }
