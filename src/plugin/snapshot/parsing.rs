@@ -4,10 +4,10 @@
 use super::lines;
 use super::reading::Reading;
 use super::record::Fault;
-use fairshare::accrual::Mode;
+use fairshare::{Ranking, accrual::Mode};
 use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::ids::BankName;
-use fairshare_engine::standing::{AsPushed, SitePart, StagedSite, Standing};
+use fairshare_engine::standing::{SitePart, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 
@@ -28,7 +28,7 @@ enum ParseStage {
     Groups,
     Tree,
     /// Computes the fair-shares from the tree.
-    Fairshares(Box<(Standing, AsPushed)>),
+    Fairshares(Box<(Standing, Ranking)>),
     Done,
 }
 
@@ -96,7 +96,7 @@ impl Parsing {
     }
 
     /// Returns the tree of the snapshot, and its ranking by the pushed usages.
-    fn compute_tree(&mut self) -> Result<(Standing, AsPushed), Fault> {
+    fn compute_tree(&mut self) -> Result<(Standing, Ranking), Fault> {
         let none = "it has no tree to compute its fair-shares from";
         let (staged, mut standing) = (std::mem::take(&mut self.staged), std::mem::take(&mut self.standing));
         standing.push_staged(staged, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
@@ -106,7 +106,7 @@ impl Parsing {
 }
 
 impl SnapshotPart {
-    fn set_fairshares(&mut self, standing: &Standing, as_pushed: &AsPushed) -> Result<(), Fault> {
+    fn set_fairshares(&mut self, standing: &Standing, as_pushed: &Ranking) -> Result<(), Fault> {
         let records = self.part.associations.iter_mut();
         for (record, _) in records.zip(&self.is_computed).filter(|(_, is_computed)| **is_computed) {
             let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);

@@ -7,10 +7,10 @@ use super::record::{
     Group, Manifest, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
 };
 use super::site_chunks::build_chunks;
-use fairshare::insert_all;
+use fairshare::{Ranking, insert_all};
 use fairshare_engine::engine::{self, SavedAssociation, SavedSite, View};
 use fairshare_engine::ids::{BankName, UserId};
-use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
+use fairshare_engine::standing::{Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
 
 /// The size in bytes at which a batch is written.
@@ -30,7 +30,7 @@ pub(super) struct Writing {
     pub generation: u64,
     /// The ranking by the pushed usages, with which the engine finds fair-shares that need not be stored. The inner `None` means that
     /// there is no tree.
-    as_pushed: Option<Option<AsPushed>>,
+    as_pushed: Option<Option<Ranking>>,
     /// The last association that was added.
     after: Option<(UserId, BankName)>,
     grouper: LineGrouper,

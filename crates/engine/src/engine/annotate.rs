@@ -10,10 +10,6 @@ use super::{Effect, Shared, Timer, answers::find_rank};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
-/// The job at which a sweep over all jobs stopped.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AnnotationSweep(Option<JobId>);
-
 /// Returns the effect that posts a job's annotation. Returns `None` if the job already has this annotation, or if
 /// annotations are off.
 pub fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
@@ -28,20 +24,21 @@ pub fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     Some(Effect::Annotate(id, text))
 }
 
-/// Posts the annotations of the next jobs. Returns the position for the next call, or `None` after the last job.
+/// Posts the annotations of the next jobs, beginning after the job `after`. Returns the last of these jobs, or `None` if no jobs
+/// follow.
 pub fn post_annotations_of_next_jobs(
     shared: &mut Shared,
-    AnnotationSweep(after): AnnotationSweep,
-) -> (Vec<Effect>, Option<AnnotationSweep>) {
+    after: Option<JobId>,
+) -> (Vec<Effect>, Option<JobId>) {
     let max_jobs = shared.batches.annotated;
     let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
     let jobs: Vec<(JobId, bool)> =
         shared.ledger.jobs_after(after).take(max_jobs).map(|(id, job)| (id, waits(job))).collect();
-    let next_sweep = jobs.last().filter(|_| jobs.len() == max_jobs).map(|(id, _)| AnnotationSweep(Some(*id)));
+    let last = jobs.last().filter(|_| jobs.len() == max_jobs).map(|(id, _)| *id);
     let waiting = jobs.iter().filter(|(_, waits)| *waits);
     let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| make_annotation(shared, *id)).collect();
-    effects.extend(next_sweep.map(|_| Effect::Arm(Timer::Slice)));
-    (effects, next_sweep)
+    effects.extend(last.map(|_| Effect::Arm(Timer::Slice)));
+    (effects, last)
 }
 
 fn format_ordinal(number: usize) -> String {

@@ -4,8 +4,8 @@
 use super::{Effect, Level, Shared, View, budgets::recount_if_ended_jobs_are_known};
 use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
-use fairshare::insert_all;
+use crate::standing::{Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
+use fairshare::{Ranking, insert_all};
 use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
@@ -78,7 +78,7 @@ pub fn uncovered(
 }
 
 /// Returns the fair-shares computed from the pushed usage. [`standing::Standing::as_pushed`] says when it returns `None`.
-pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
+pub fn as_pushed(view: &View<'_>) -> Option<Ranking> {
     view.standing.as_pushed()
 }
 
@@ -87,7 +87,7 @@ pub fn associations_page(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,
     most: usize,
-    as_pushed: Option<&AsPushed>,
+    as_pushed: Option<&Ranking>,
 ) -> Vec<SavedAssociation> {
     let after = after.map(|(user, bank)| (user, bank.as_str()));
     let page = view.book.associations(after).take(most);

@@ -51,14 +51,10 @@ pub struct Bookmark {
     version: u32,
 }
 
-/// The ranking of the tree by the pushed usages alone.
-#[derive(Clone, Debug)]
-pub struct AsPushed(Ranking);
-
 impl Standing {
     /// Ranks the tree by the pushed usages. A push of the same tree in any order gives the same numbers, bit by bit. Returns
     /// `None` without a tree, or if the ranking depends on the order of the push.
-    pub fn as_pushed(&self) -> Option<AsPushed> {
+    pub fn as_pushed(&self) -> Option<Ranking> {
         let site = self.site.as_ref()?;
         let rule = &site.rule;
         if rule.policy.uses_list_order(&rule.options) {
@@ -71,12 +67,12 @@ impl Standing {
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
             tree.accrue(leaf, self.usages.entry(*entry)?.pushed().0.max(0.0));
         }
-        tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
+        tree.rank(rule.policy, &rule.options).ok()
     }
 
     /// Returns the fair-share of the association of `user` in `bank` in `ranking`, or `None` if the tree lacks the association.
-    pub fn get_pushed_fairshare(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
-        ranking.0.fairshare(self.node(self.find(user, bank)?)?)
+    pub fn get_pushed_fairshare(&self, ranking: &Ranking, user: UserId, bank: &BankName) -> Option<f64> {
+        ranking.fairshare(self.node(self.find(user, bank)?)?)
     }
 
     /// Returns one page of an export that begins at the position `from`. The first list has ended jobs that no pushed

@@ -68,7 +68,7 @@ use refresh::RefreshState;
 
 pub use change::SiteChange;
 pub use charging::ChargeFactors;
-pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
+pub use export::{Bookmark, Ended, EvictedUsage};
 pub use jobs::{InvalidJobTime, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};

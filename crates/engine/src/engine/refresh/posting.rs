@@ -9,7 +9,6 @@ use super::{
 };
 use crate::engine::{
     Batches, Effect, Refresh, Settings, Shared, Step, Timer,
-    annotate::AnnotationSweep,
     due::Scan,
     effect::reprioritize_all,
     hold::{self, lacks_headroom_to_resume},
@@ -132,7 +131,7 @@ impl Refresh {
         *touched += self.posting.touched.saturating_sub(known_posts) as u64;
         self.last = Some(self.posting);
         if shared.settings.annotate {
-            self.stage = Stage::AnnotationSweep(AnnotationSweep::default());
+            self.stage = Stage::Annotations(None);
             return Some(Effect::Arm(Timer::Slice));
         }
         self.end_refresh()

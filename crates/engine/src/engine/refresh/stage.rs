@@ -11,7 +11,7 @@ use crate::accounts::AssociationId;
 use crate::engine::{
     AgeSnapshot, Effect, Recovery, Refresh, Shared, Step, Timer,
     age::{self, age_period},
-    annotate::{self, AnnotationSweep},
+    annotate,
     effect::reprioritize_all,
     priorities,
     refresh::{interleave, posting::search_unprioritized, terms},
@@ -48,8 +48,8 @@ pub(super) enum Stage {
     PrioritySearch(PrioritySearch),
     /// The engine posts these priorities.
     Posting(Posts),
-    /// Jobs are annotated.
-    AnnotationSweep(AnnotationSweep),
+    /// Jobs are annotated. The `JobId` is the job that was annotated last.
+    Annotations(Option<JobId>),
 }
 
 /// The result of a refresh.
@@ -261,10 +261,10 @@ impl Refresh {
                     break;
                 }
                 Stage::Posting(_) => return self.post_slice(shared),
-                Stage::AnnotationSweep(at) => {
-                    let (mut effects, next) = annotate::post_annotations_of_next_jobs(shared, *at);
-                    match next {
-                        Some(next) => self.stage = Stage::AnnotationSweep(next),
+                Stage::Annotations(after) => {
+                    let (mut effects, last) = annotate::post_annotations_of_next_jobs(shared, *after);
+                    match last {
+                        Some(_) => self.stage = Stage::Annotations(last),
                         None => effects.extend(self.end_refresh()),
                     }
                     return effects;
