@@ -11,7 +11,6 @@ pub(super) mod pbs;
 mod weighted_walk;
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::panic::RefUnwindSafe;
 use std::str::FromStr;
@@ -190,12 +189,6 @@ impl PartialEq for Policy {
 }
 
 impl Eq for Policy {}
-
-impl Hash for Policy {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
-    }
-}
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
