@@ -28,8 +28,7 @@ impl Ranking {
     /// ahead.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
         // The associations ahead of `node` are at the front of the order.
-        let ahead = self.place(node)? - 1;
-        self.order().get(ahead.checked_sub(1)?).copied()
+        self.order().get(self.place(node)?.checked_sub(2)?).copied()
     }
 
     /// Returns how many other associations have the same rank as `node`.

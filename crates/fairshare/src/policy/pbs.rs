@@ -249,8 +249,7 @@ impl PbsWalk {
     /// Returns the last association that is ahead of `node` and not tied with it. Returns `None` if no association is
     /// ahead.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
-        let ahead = self.place(node)? - 1;
-        self.order.get(ahead.checked_sub(1)?).copied()
+        self.order.get(self.place(node)?.checked_sub(2)?).copied()
     }
 }
 
