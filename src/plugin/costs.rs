@@ -38,16 +38,6 @@ pub(super) enum CompletedPushStep {
 }
 
 impl Cost {
-    /// Adds the time `took` to the measured time of the current push or refresh.
-    fn add_time(&mut self, took: Duration) {
-        self.under_way += took.as_secs_f64();
-    }
-
-    /// Discards the measured time of the current push or refresh.
-    fn drop_current_measurement(&mut self) {
-        self.under_way = 0.0;
-    }
-
     /// Ends the current push or refresh.
     fn end_current_measurement(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
@@ -60,13 +50,13 @@ impl Cost {
     /// push.
     fn add_push_request(&mut self, step: CompletedPushStep, now: f64, took: Duration) {
         if matches!(step, CompletedPushStep::Begin | CompletedPushStep::Whole) {
-            self.drop_current_measurement();
+            self.under_way = 0.0;
         }
-        self.add_time(took);
+        self.under_way += took.as_secs_f64();
         match step {
             CompletedPushStep::Part | CompletedPushStep::Begin => {}
             CompletedPushStep::End | CompletedPushStep::Whole => self.end_current_measurement(now),
-            CompletedPushStep::Drop => self.drop_current_measurement(),
+            CompletedPushStep::Drop => self.under_way = 0.0,
         }
     }
 }
@@ -115,11 +105,11 @@ impl PushAndRefreshCosts {
         let after = read_progress();
         let mut cost = self.refreshes.get();
         if !before.is_under_way {
-            cost.drop_current_measurement();
+            cost.under_way = 0.0;
         }
         let has_ended = after.total != before.total;
         if has_ended || after.is_under_way || before.is_under_way {
-            cost.add_time(began.elapsed());
+            cost.under_way += began.elapsed().as_secs_f64();
         }
         if has_ended {
             cost.end_current_measurement(host.now());
