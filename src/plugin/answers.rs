@@ -166,7 +166,7 @@ impl MfPriority {
             let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_some()));
             return;
         }
-        let state = reply.and_then(QueueState::parse);
+        let state = reply.and_then(|reply| serde_json::from_str::<QueueState>(reply).ok());
         if self.queues.borrow().by_engine.open.contains_key(&number) {
             let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref());
             let Some(states) = states else { return };

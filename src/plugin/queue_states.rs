@@ -33,10 +33,6 @@ pub(super) struct QueueState {
 }
 
 impl QueueState {
-    pub fn parse(reply: &str) -> Option<QueueState> {
-        serde_json::from_str(reply).ok()
-    }
-
     /// Returns true if the queue or its parent is stopped. Returns `None` while no scheduler is loaded, because Flux
     /// then reports every queue as stopped.
     fn is_stopped(&self) -> Option<bool> {
@@ -114,12 +110,9 @@ impl QueueStates {
     /// request has no answer yet. Returns the numbers and the queues.
     pub fn create_queue_state_requests(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
-        let mut assign_number = |name: Name| {
-            let number = self.take_number();
-            self.under_way.insert(number, name.clone());
-            (number, name)
-        };
-        names.into_iter().map(&mut assign_number).collect()
+        let requests: Vec<_> = names.into_iter().map(|name| (self.take_number(), name)).collect();
+        self.under_way.extend(requests.iter().cloned());
+        requests
     }
 
     /// Returns a number for the next request. The number 0 belongs to the ping to sched-simple.
@@ -165,7 +158,7 @@ mod tests {
             // Before flux-core 0.88, Flux reports a queue without a scheduler as stopped.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
-            let state = QueueState::parse(reply).unwrap();
+            let state: QueueState = serde_json::from_str(reply).unwrap();
             assert_eq!(state.is_stopped(), is_stopped, "{reply}");
         }
     }
