@@ -62,13 +62,12 @@ fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result
         return Err(size_error(MAX_BYTES, "bytes", bytes));
     }
     let before = reader.records();
-    let part = wire::read_policy_part(payload, reader)
+    let (part, site) = wire::read_policy_part(payload, reader)
         .map_err(|fault| refuse_payload(flux, "policy_part", &fault))?;
     let records = reader.records() - before;
     if records > MAX_RECORDS {
         return Err(size_error(MAX_RECORDS, "records", records));
     }
-    let (part, site) = part;
     Ok(Event::PolicyPart(part, site))
 }
 

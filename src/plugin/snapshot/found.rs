@@ -64,15 +64,12 @@ impl Snapshot {
                 Ok(Vec::new())
             }
             (State::AwaitingManifest, Ok(text)) if number == MANIFEST => {
-                match Manifest::read(text, jobtap::own_user()) {
-                    Ok(manifest) => {
-                        (self.stored_keys, self.is_foreign) = (manifest.keys().collect(), false);
-                        let groups = groups_key(&manifest.groups);
-                        self.state = State::AwaitingLists(Lists { manifest, ..Lists::default() });
-                        Ok(vec![(ENDED_LIST, jobs::list_key()), (GROUP_LIST, groups)])
-                    }
-                    Err(fault) => Err(fault),
-                }
+                Manifest::read(text, jobtap::own_user()).map(|manifest| {
+                    (self.stored_keys, self.is_foreign) = (manifest.keys().collect(), false);
+                    let groups = groups_key(&manifest.groups);
+                    self.state = State::AwaitingLists(Lists { manifest, ..Lists::default() });
+                    vec![(ENDED_LIST, jobs::list_key()), (GROUP_LIST, groups)]
+                })
             }
             (State::AwaitingManifest, Err(error)) if number == MANIFEST => Err(error.to_string()),
             (State::AwaitingLists(lists), found) => match lists.add_look_up_reply(number, found) {
