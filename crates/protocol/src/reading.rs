@@ -85,17 +85,12 @@ impl Reader {
                 let record = record.as_deref().and_then(members).unwrap_or_default();
                 describe_fault::<R>(first + at, &what, &record)
             };
-            let left_out = wire.left_out();
-            if let Some(why) = &left_out {
+            if let Some(why) = wire.left_out() {
                 *self.left_out.entry(R::ARRAY).or_default() += 1;
                 let index = first + at;
                 self.warnings.note(|| format!("{}[{index}]{why}", R::ARRAY));
-            }
-            for (key, value) in wire.limits() {
-                if left_out.is_some() {
-                    break;
-                }
-                if value < 0 {
+            } else {
+                for (key, value) in wire.limits().filter(|(_, value)| *value < 0) {
                     let effect = match (R::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",
                         // -1 has a meaning only for associations: see `Association::is_broken`.
