@@ -263,6 +263,9 @@ class Follower(Release):
             self.on_priority(job)
         elif job.assoc is not None:
             self.may.add(job.assoc)
+            # The plugin gets the events of jobs that other plugins may block (R11).
+            if job.state == "DEPEND" and self.model.loaded and self.knows_blocked(job):
+                job.told = job.urgency
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
                 # The plugin subscribes to the events of an overtaken job. No headroom is kept for a job of urgency 0 (rule 9 #3), so the
                 # plugin makes a release scan after the urgency event, and may release other jobs.
