@@ -200,10 +200,11 @@ class Budgets:
             if job.state == "INACTIVE" and job.start is not None:
                 ended.setdefault(self.payer(job), []).append(job)
         parents, self.scopes.parents = self.scopes.parents, {one["bank"]: one["parent"] for one in document.get("banks", ()) if one.get("parent")}
-        until = {}
+        until, listed = {}, {(one["userid"], one["bank"]) for one in document["associations"]}
         for key, jobs in ended.items():
             jobs.sort(key=lambda job: job.end)
-            covered = jobs[:len(jobs) - lag]
+            # The plugin assumes that a push includes all ended jobs of the associations that it lacks (B10).
+            covered = jobs[:len(jobs) - (lag if key in listed else 0)]
             # The database keeps all ended jobs, so this time never decreases.
             until[key] = windows["until", key] = max(windows.get(("until", key), 0), covered[-1].end if covered else 0)
         records = []

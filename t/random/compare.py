@@ -359,9 +359,13 @@ def compare_limits(model, query):
         want[scope, name, None if scope == "queue" else queue, amount, cap, counts] = shown
     wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
              for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]
-    queues = model.table.get("queues", {})
-    shown = {queue: {key.replace("-", "_"): t[key] for key in ("exempt", "max-priority") if key in t} for queue, t in queues.items()}
-    shown = {queue: rules for queue, rules in shown.items() if rules}
+    queues, shown = model.table.get("queues", {}), {}
+    for queue in {*queues, *model.virtual}:
+        # A virtual queue has the rules of its parent too (L40, P16).
+        if exempt := [scope for scope in ("association", "bank", "user") if scope in model.scopes.exempt.get(queue, ())]:
+            shown.setdefault(queue, {})["exempt"] = exempt
+        if highest := model.list_largest_priorities(queue):
+            shown.setdefault(queue, {})["max_priority"] = min(highest)
     if query.get("queue_rules", {}) != shown:
         wrong.append(f"queue_rules: expected {shown}, seen {query.get('queue_rules')}")
     rules = {queue: t["running-limits"] for queue, t in queues.items() if "running-limits" in t}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Makes random histories: a site that changes, jobs that are submitted, change and end, and plugins that are loaded and removed.
 
-A history is {"queues", "document": the document at load, "steps"}. Any steps can be cut out of it: steps name jobs by label, and a step
+A history is {"queues", "virtual": the parents of virtual queues, "document": the document at load, "steps"}. Any steps can be cut out of it: steps name jobs by label, and a step
 whose job does not exist does nothing.
 """
 import copy
@@ -100,8 +100,9 @@ class Site:
 class Maker:
     """Makes the steps of a history, one after the other."""
 
-    def __init__(self, rng, can, caps, funds):
-        self.rng, self.can, self.caps, self.funds = rng, can, caps, funds
+    def __init__(self, rng, can, caps, funds, removing):
+        self.rng, self.can, self.caps, self.funds, self.removing = rng, can, caps, funds, removing
+        self.removed = set()  # associations that pushed policies lack
         self.site = Site(rng)
         self.jobs, self.kept, self.late, self.opening = [], [], 0, []
         if caps.has_scopes and (chance := caps.rng.random()) < 0.4:
@@ -207,11 +208,15 @@ class Maker:
 
     def a_policy(self):
         self.site.change()
+        if "removed" in self.can:
+            self.removed = set(self.removing.sample(USERS, self.removing.choice([0, 0, 0, 1, 2])))
         return self.policy("policy")
 
     def policy(self, key):
         self.has_data = True
-        return {key: self.make_policy()}
+        policy = self.make_policy()
+        policy["associations"] = [one for one in policy["associations"] if (one["userid"], one["bank"]) not in self.removed]
+        return {key: policy}
 
     def make_policy(self):
         """A step that pushes a whole policy, with limits over scopes and budgets."""
@@ -282,15 +287,22 @@ class Maker:
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 # The kinds of steps that use a separate random number generator. Without these kinds, the other steps of a history stay the same.
-CAPS = {"scopes", "strict", "exempt"}
+CAPS = {"scopes", "strict", "exempt", "virtual", "removed"}
 FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
 EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets"} | CAPS
 
 
 def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
-    maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can))
+    caps, funds = Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can)
+    maker = Maker(random.Random(seed), can, caps, funds, random.Random(f"removed {seed}"))
     document = maker.make_policy()
     # The embedded job manager cannot stop queues. Jobs wait in SCHED because the cluster is small.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
+            "virtual": pick_virtual_queues(random.Random(f"virtual {seed}")) if "virtual" in can else {},
             "steps": [maker.step() for _ in range(steps)]}
+
+
+def pick_virtual_queues(rng):
+    """Returns the parent of each virtual queue."""
+    return rng.choice([{}, {}, {"q2": "q1"}, {"q1": "q2"}, {"q3": "q1"}, {"q2": "q1", "q3": "q1"}])

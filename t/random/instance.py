@@ -84,7 +84,7 @@ class Instance:
             "fake-resources": {"nnodes": NODES, "cores-per-node": CORES, "gpus-per-node": GPUS},
             "exec": {"testexec": {"allow-guests": True}},
             "ingest": {"validator": {"disable": True}},
-            "queues": {name: {} for name in self.queues},
+            "queues": self.queues,
             # The plugin stores no snapshot. So after a restart it has only the data that the test pushes.
             "fairshare": {"remember": False, "live": False, **self.table},
             "job-manager": {"plugins": [{"remove": ".priority-default"}, self.load, {"load": self.keeper}]},

@@ -12,8 +12,9 @@ ORDER = ("associations", "queues", "projects", "banks", "priority_factors", "con
 class Judge:
     """`models` has the models that agree so far, one for each reading of the open questions."""
 
-    def __init__(self, document, has_gpus=False, at=0.0):
+    def __init__(self, document, has_gpus=False, at=0.0, virtual=None):
         self.models, self.names, self.windows, self.overspent = [Model()], {}, {}, {}
+        self.models[0].virtual = virtual or {}
         document = self.add_spent({"document": document}, at)["document"]
         self.models[0].has_gpus, self.models[0].last_seen = has_gpus, at
         self.models[0].update(document, whole=True)

@@ -17,6 +17,14 @@ class Limits(Claims, Budgets):
         """Returns the active jobs that limits in the record of an association count (L40)."""
         return [job for job in self.of(key) if job.queue not in self.scopes.exempt_queues("association")]
 
+    def list_family(self, queue):
+        """Returns a queue and, if the queue is virtual, its parent queue. Limits of both queues count a job in a virtual queue (L5)."""
+        return [queue, self.virtual[queue]] if queue in self.virtual else [queue]
+
+    def queues_over(self, queue):
+        """Returns the records of the pushed queues whose limits apply to a job in a queue (L4, L5)."""
+        return [self.queues[name] for name in self.list_family(queue) if name in self.queues]
+
     def score(self, job):
         """Returns the sum of weights times factors, rounded half away from zero."""
         fairshare = self.associations[job.assoc]["fairshare"]
@@ -75,25 +83,23 @@ class Limits(Claims, Budgets):
 
     def exceeded(self, job, reserving=()):
         """Returns the limits (indices of NAMES) that hold this job. The reservations of the blocked jobs `reserving` count too."""
-        record, queue = self.associations[job.assoc], self.queues.get(job.queue)
+        record = self.associations[job.assoc]
         run, sched, to_run, to_sched = self.split_jobs([o for o in self.of(job.assoc) if o is not job], reserving, job)
         mine = run + to_run
         exempt = self.scopes.exempt_queues("association")
         mine_counted, sched_counted = ([o for o in jobs if o.queue not in exempt] for jobs in (mine, sched + to_sched))
-        found = []
-        if queue is not None:
-            run_q, sched_q = ([o for o in group if o.queue == job.queue] for group in (mine, sched + to_sched))
-            ran_nodes = sum(o.nodes for o in run if o.queue == job.queue)
+        found = [False] * 5
+        for queue in self.queues_over(job.queue):
+            run_q, sched_q, ran = ([o for o in group if queue["queue"] in self.list_family(o.queue)] for group in (mine, sched + to_sched, run))
+            ran_nodes = sum(o.nodes for o in ran)
             nodes, cores = sum(o.nodes for o in sched_q), sum(o.cores for o in sched_q)
-            found = [
+            found = [is_exceeded or was_exceeded for was_exceeded, is_exceeded in zip(found, [
                 len(run_q) >= queue["max_running_jobs"],
                 len(sched_q) >= queue["max_sched_jobs"],
                 nodes + job.nodes > queue["max_sched_nodes_per_assoc"],
                 cores + job.cores > queue["max_sched_cores_per_assoc"],
                 ran_nodes + nodes + job.nodes > queue["max_nodes_per_assoc"],
-            ]
-        else:
-            found = [False] * 5
+            ])]
         found += [
             len(mine_counted) >= record["max_running_jobs"],
             len(sched_counted) >= record["max_sched_jobs"],

@@ -66,6 +66,7 @@ class Model(Limits):
         self.found = []  # jobs whose earlier release is found in this step
         self.is_stopped = False  # all queues are stopped
         self.knows_stopped = False  # the plugin has asked since then; it asks while jobs are held or a queue is known to be stopped
+        self.virtual = {}  # the parent of each virtual queue
         self.is_stale = False  # data arrived, and no reprioritize followed
         self.may_read = frozenset()  # associations with jobs in SCHED whose eventlogs data brought in reach of a limit
         self.scopes = Scopes()
@@ -101,8 +102,8 @@ class Model(Limits):
         """Sets limits over scopes from a push and from the configuration; `parents` has the parent of each bank."""
         self.pushed = (pushed, parents)
         exempt = {queue: rules["exempt"] for queue, rules in self.table.get("queues", {}).items() if "exempt" in rules}
-        scopes = Scopes(self.table.get("limits", ()), pushed, parents, self.queues, exempt)
-        if (scopes.table, scopes.parents, exempt) != (self.scopes.table, self.scopes.parents, self.scopes.exempt):
+        scopes = Scopes(self.table.get("limits", ()), pushed, parents, self.queues, exempt, self.virtual)
+        if any(getattr(scopes, key) != getattr(self.scopes, key) for key in ("table", "parents", "exempt", "virtual")):
             self.scopes, self.overtaken = scopes, {}
 
     def configure(self, table):
@@ -173,9 +174,9 @@ class Model(Limits):
 
     def is_in_reach(self, job, with_queue=True):
         """Returns whether the active jobs of an association could reach a limit on running jobs that counts a job."""
-        active, record, queue = len(self.of(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
+        active, record = len(self.of(job.assoc)), self.associations[job.assoc]
         groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
-        caps = [record["max_running_jobs"]] + ([queue["max_running_jobs"]] if queue is not None and with_queue else [])
+        caps = [record["max_running_jobs"]] + [queue["max_running_jobs"] for queue in self.queues_over(job.queue) if with_queue]
         return bool(groups) or active + 1 > min(caps) or min(record["max_nodes"], record["max_cores"]) < UNLIMITED
 
     def read_eventlogs(self, key=None):
@@ -255,9 +256,12 @@ class Model(Limits):
         score = self.score(job)
         if score <= 0:
             score = 1 if self.zero_score == "floor" else 0
-        # P16
-        highest = self.table.get("queues", {}).get(job.queue, {}).get("max-priority", HIGHEST)
-        return min(score, highest), self.associations[job.assoc]["fairshare"]
+        return min(score, HIGHEST, *self.list_largest_priorities(job.queue)), self.associations[job.assoc]["fairshare"]
+
+    def list_largest_priorities(self, queue):
+        """Returns the largest priorities of a queue and of its parent (P16)."""
+        rules = self.table.get("queues", {})
+        return [rules[name]["max-priority"] for name in self.list_family(queue) if "max-priority" in rules.get(name, {})]
 
     # Refusals
 
@@ -286,10 +290,15 @@ class Model(Limits):
             return [reason]
         if full:
             return full
-        key = self.lookup(job.uid, job.bank)
+        key = self.find_association(job, new)
         groups = self.scopes.all_of(key) if key is not None else []
         texts = [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
         return texts or (self.budget_refusals(job, key) if new and key is not None else [])
+
+    def find_association(self, job, new):
+        """Returns the association of a job. A live job that stays in its bank keeps its association if it was removed (L15)."""
+        is_kept = not new and job.assoc is not None and job.bank == job.assoc[1]
+        return self.lookup(job.uid, job.bank) or (job.assoc if is_kept else None)
 
     def full_groups(self, job, moved=None):
         """Returns (group, number of active jobs) of the groups that admit no further active job. The job `moved` would move there; groups that
@@ -303,13 +312,13 @@ class Model(Limits):
 
     def refusal(self, job, new):
         """Returns the first reason to refuse the job by the records of flux-accounting, or None."""
-        key = self.lookup(job.uid, job.bank)
+        key = self.find_association(job, new)
         if key is None:
             return NO_ENTRY % job.uid if self.data else None
-        record, queue = self.associations[key], self.queues.get(job.queue)
+        record = self.associations[key]
         if record["active"] == 0:
             return "user/bank entry has been disabled from flux-accounting DB"
-        if self.deny_unknown and job.queue and queue is None:
+        if self.deny_unknown and job.queue and job.queue not in self.queues:
             return f'queue "{job.queue}" is unknown to flux-accounting and deny-unknown-queues is enabled'
         if not self.permits(key, job.queue):
             return self.not_permitted(key, job.queue)
@@ -318,9 +327,10 @@ class Model(Limits):
         is_exempt = job.queue in self.scopes.exempt_queues("association")
         if new and 0 < record["max_active_jobs"] <= len(self.of_counted(key)) and not is_exempt:
             return "user has max active jobs"
-        if queue is not None and job.nodes > queue["max_nodes_per_assoc"]:
-            return (f"job size ({job.nodes} node(s)) is greater than max resources limit configured for queue "
-                    f'({queue["max_nodes_per_assoc"]} node(s))')
+        for queue in self.queues_over(job.queue):
+            if job.nodes > queue["max_nodes_per_assoc"]:
+                return (f"job size ({job.nodes} node(s)) is greater than max resources limit configured for queue "
+                        f'({queue["max_nodes_per_assoc"]} node(s))')
         if (job.nodes > record["max_nodes"] or job.cores > record["max_cores"]) and not is_exempt:
             return (f"job size ({job.nodes} node(s), {job.cores} core(s)) is greater than max resources limits "
                     f'configured for association ({record["max_nodes"]} node(s), {record["max_cores"]} core(s))')

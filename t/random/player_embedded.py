@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays a history in the embedded job manager: `fairshare-embedded run --trace` performs each step and reports every event."""
+import contextlib
 import json
 import os
 import subprocess
@@ -71,7 +72,8 @@ class Player:
 
     def end(self):
         """Ends the command, and returns the text of an error or None."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         # At its end, the command prints the events of all jobs. If the player does not read them, the command waits when the pipe is full.
         self.process.stdout.read()
         if self.process.wait() == 0:

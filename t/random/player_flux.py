@@ -26,8 +26,9 @@ TROUBLE = ("BUG:", "callback returned error", "panic", "job-manager.crit", "job-
 class Player:
     """Plays a history in one instance."""
 
-    def __init__(self, directory, plugin, keeper):
-        self.instance = Instance(directory, plugin, keeper, QUEUES)
+    def __init__(self, directory, plugin, keeper, virtual):
+        queues = {name: {"parent": virtual[name]} if name in virtual else {} for name in QUEUES}
+        self.instance = Instance(directory, plugin, keeper, queues)
         self.names = {}
         self.steps = {}  # submission of each job id
         self.started, self.waits, self.known = set(), set(), 0

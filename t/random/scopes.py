@@ -17,15 +17,16 @@ ADJECTIVES = {"run": "running", "sched": "scheduled", "run-sched": "running and 
 class Group:
     """The limits of one `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}. `rejecting` has the caps that hold no job."""
 
-    def __init__(self, scope, name, queue, caps, exempt=()):
-        self.scope, self.name, self.queue, self.exempt = scope, name, queue, exempt
+    def __init__(self, scope, name, queue, caps, exempt=(), virtual=()):
+        self.scope, self.name, self.queue, self.exempt, self.virtual = scope, name, queue, exempt, virtual
         self.caps = {amount: cap for amount, cap in caps.items() if amount not in REJECTING}
         self.rejecting = {amount: cap[0] for amount, cap in caps.items() if amount in REJECTING}
         self.id = (scope, name, queue)
 
     def has(self, queue):
-        """Returns whether the group counts jobs of a queue. A group of all queues counts no job of an exempt queue (L40)."""
-        return queue not in self.exempt if self.queue is None else self.queue == queue
+        """Returns whether the group counts jobs of a queue. A group of all queues counts no job of an exempt queue (L40). A group of one
+        queue also counts the jobs of its virtual queues (L5, L26)."""
+        return queue not in self.exempt if self.queue is None else self.queue == queue or queue in self.virtual
 
     def name_of(self, amount):
         """Returns the dependency name of the limit on an amount."""
@@ -88,10 +89,14 @@ def used(amount, is_given, counted):
 class Scopes:
     """The limits over scopes in force."""
 
-    def __init__(self, configured=(), pushed=(), parents=None, queues=(), exempt=None):
+    def __init__(self, configured=(), pushed=(), parents=None, queues=(), exempt=None, virtual=None):
         self.table, self.known = {}, {}
         # For each queue, the scopes whose limits do not count jobs of the queue.
         self.exempt = dict(exempt or {})
+        # The parent of each virtual queue. Jobs in a virtual queue are exempt if their parent is exempt (L40).
+        self.virtual = dict(virtual or {})
+        for queue, parent in self.virtual.items():
+            self.exempt[queue] = sorted({*self.exempt.get(queue, ()), *self.exempt.get(parent, ())})
         # The queues of the last push. A queue limit with the name "*" applies to each of them.
         self.queues = set(queues)
         # A pushed limit takes precedence over a configured one.
@@ -134,7 +139,8 @@ class Scopes:
                 yield self.make_group(scope, name, queue, caps)
 
     def make_group(self, scope, name, queue, caps):
-        return Group(scope, name, queue, caps, self.exempt_queues(scope) if queue is None else ())
+        virtual = [child for child, parent in self.virtual.items() if parent == queue]
+        return Group(scope, name, queue, caps, self.exempt_queues(scope) if queue is None else (), virtual)
 
     def exempt_queues(self, scope):
         """Returns the queues whose jobs the limits of a scope over all queues do not count."""
@@ -147,7 +153,7 @@ class Scopes:
         for queue in sorted(named | (self.queues if each else set())):
             caps = {**(each if queue in self.queues else {}), **self.table.get(("queue", queue, queue), {})}
             if caps:
-                yield Group("queue", queue, queue, caps)
+                yield self.make_group("queue", queue, queue, caps)
 
     def set_queues(self, queues):
         """Sets the pushed queues. Returns whether limits on each queue now apply to other queues."""

@@ -16,15 +16,15 @@ TREE = {"A": "S", "B": "S", "S": "root", "C": "root"}
 class Case(unittest.TestCase):
     """Users 7 in banks A and B, 8 in A and 9 in C; banks A and B below S. Jobs are named by letters in the order of ids."""
 
-    def make_site(self, *limits, table=None, **record):
+    def make_site(self, *limits, table=None, virtual=None, queues=({"queue": "q1"}, {"queue": "q2"}), **record):
         self.model = Model()
+        self.model.virtual = virtual or {}
         self.model.configure(table or {})
         shares = {(7, "A"): 0.2, (7, "B"): 0.2, (8, "A"): 0.9, (9, "C"): 0.5}
         records = [dict(userid=user, bank=bank, def_bank=bank, queues="q1,q2", fairshare=share, **record)
                    for (user, bank), share in shares.items()]
         banks = [dict(bank=bank, priority=0, parent=parent) for bank, parent in TREE.items()]
-        queues = [{"queue": "q1"}, {"queue": "q2"}]
-        self.model.update(dict(associations=records, queues=queues, projects=[], banks=banks, limits=limits), whole=True)
+        self.model.update(dict(associations=records, queues=list(queues), projects=[], banks=banks, limits=limits), whole=True)
 
     def add_job(self, name, user, bank, charge=None, queue="q1", names=(), **values):
         state = {"run": "RUN", "sched": "SCHED"}.get(charge, "DEPEND")
@@ -158,6 +158,54 @@ class Together(Case):
             "job size (4 core(s)) is greater than the limit of user 7 in bank A in queue q2 on running and scheduled jobs "
             "(3 core(s))"])
         self.assertEqual(self.model.validate(self.add_job("A", 9, "C")), [], "one job too many waits")
+
+
+class VirtualQueues(Case):
+    """q2 is a virtual queue of q1."""
+
+    def make_virtual_site(self, *limits, **values):
+        self.make_site(*limits, virtual={"q2": "q1"}, **values)
+
+    def test_the_limits_of_the_parent_count_jobs_in_both_queues(self):
+        """L4, L5"""
+        narrow = {"max_running_jobs": 1, "max_sched_jobs": 1}
+        kinds = {"run": "max-run-jobs-queue", "sched": "max-sched-jobs-queue-limit"}
+        for limited, other, charge, held in (("q1", "q2", "run", True), ("q1", "q2", "sched", True), ("q2", "q1", "run", False)):
+            for queue, where in ((limited, other), (other, limited)):
+                self.make_virtual_site(queues=[dict(queue=limited, **narrow), {"queue": other}])
+                self.add_job("A", 7, "A", charge, queue=queue)
+                self.assertEqual(self.list_holds(self.add_job("B", 7, "A", queue=where)), [kinds[charge]] if held else [], (limited, queue, charge))
+                self.assertEqual(self.list_holds(self.add_job("C", 7, "B", queue=where)), [], "another association")
+        self.make_virtual_site(queues=[{"queue": "q2"}])
+        self.add_job("A", 7, "A", "run", queue="q2")
+        self.assertEqual(self.list_holds(self.add_job("B", 7, "A", queue="q2")), [], "q1 is not pushed")
+
+    def test_a_job_that_is_too_large_for_the_parent_is_rejected(self):
+        """L7"""
+        self.make_virtual_site(queues=[{"queue": "q1", "max_nodes_per_assoc": 1}, {"queue": "q2"}])
+        self.assertEqual(self.model.validate(self.add_job("A", 7, "A", queue="q2", nodes=2)), [
+            "job size (2 node(s)) is greater than max resources limit configured for queue (1 node(s))"])
+
+    def test_limits_over_scopes_on_the_parent_count_jobs_in_both_queues(self):
+        """L26, L27"""
+        for limit, kind in (({"scope": "queue", "name": "q1"}, "in-queue"), ({"scope": "queue", "name": "*"}, "in-queue"),
+                            ({"scope": "user", "name": "7", "queue": "q1"}, "user-queue"), ({"scope": "bank", "name": "A", "queue": "q1"}, "bank-queue")):
+            for queue in ("q1", "q2"):
+                self.make_virtual_site({**limit, "run-jobs": 1})
+                self.add_job("A", 7, "A", "run", queue=queue)
+                for where in ("q1", "q2"):
+                    self.assertEqual(self.list_holds(self.add_job("B", 7, "A", queue=where)), [f"max-run-jobs-{kind}"], (limit, queue, where))
+
+    def test_a_virtual_queue_has_the_exemptions_and_the_largest_priority_of_its_parent(self):
+        """L40, L42, P16"""
+        rules = {"q1": {"exempt": ["association"], "max-priority": 9}, "q2": {"exempt": ["bank"], "max-priority": 20}}
+        self.make_virtual_site({"scope": "bank", "name": "A", "run-jobs": 0}, table={"queues": rules}, max_running_jobs=0)
+        jobs = [self.add_job(name, 7, "A", queue=queue) for name, queue in zip("AB", ("q1", "q2"))]
+        self.assertEqual([self.list_holds(job) for job in jobs], [["max-run-jobs-bank"], []])
+        self.assertEqual([self.model.compute_present_priority(job)[0] for job in jobs], [9, 9])
+        jobs[1].state = "PRIORITY"
+        self.assertEqual(self.model.update_queue(jobs[1], "q1"), {
+            "updating to queue q1 while it is already at max-run-jobs-bank limit is not allowed; try again later"})
 
 
 class Turns(Case):

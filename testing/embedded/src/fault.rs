@@ -94,8 +94,8 @@ impl Host {
         (faults.failures, faults.calls.clone())
     }
 
-    /// Makes `text` the response to each lookup of the KVS key `key`, or to each request with the topic `key`. `None` restores the host's own
-    /// response.
+    /// Makes `text` the response to each lookup of the KVS key `key`, or to each request with the topic `key`. If `key` is a topic, a space and
+    /// a name, only requests with this name get the response. `None` restores the host's own response.
     pub fn set_response(&self, key: &str, text: Option<&str>) {
         let answers = &mut self.store.borrow_mut().forced_answers;
         match text {

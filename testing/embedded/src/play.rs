@@ -47,17 +47,25 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
     let text = fs::read_to_string(scenario).map_err(|error| file_error(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| file_error(&error))?;
     let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
-    let queues: Vec<String> = queues.filter_map(Value::as_str).map(str::to_string).collect();
+    let parent = |queue: &str| document.get("virtual").and_then(|parents| parents.get(queue));
+    let configure = |queue| parent(queue).map_or(json!({}), |parent| json!({"parent": parent}));
+    let queues = queues.filter_map(Value::as_str).map(|queue| (queue.to_owned(), configure(queue)));
+    let queues: Map<String, Value> = queues.collect();
     let options = Options {
         owner: OWNER.userid,
         priority_default: false,
         trace: true,
         nodes: document.get("nodes").and_then(Value::as_u64).map_or(4, |n| n as usize),
-        queues: queues.clone(),
+        queues: queues.keys().cloned().collect(),
         ..Options::default()
     };
     let host = Host::new(options)?;
+    for (queue, configured) in &queues {
+        let state = json!({"enable": true, "start": true, "parent": configured.get("parent")});
+        host.set_response(&format!("job-manager.queue-status {queue}"), Some(&state.to_string()));
+    }
     host.set_response("job-manager.queue-status", Some(r#"{"enable": true, "start": true}"#));
+    host.reload_config(&json!({"queues": queues}))?;
     host.load(plugin, Some(&make_plugin_conf(document.get("document").unwrap_or(&Value::Null))))?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None))?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
@@ -91,7 +99,7 @@ struct Play {
     plugin: PathBuf,
     ids: BTreeMap<String, u64>,
     /// The queues in Flux's configuration.
-    queues: Vec<String>,
+    queues: Map<String, Value>,
 }
 
 fn text<'a>(step: &'a Value, key: &str) -> Option<&'a str> {
@@ -228,8 +236,7 @@ impl Play {
 
     /// Replaces the table `[fairshare]` of Flux's configuration.
     fn replace_config(&self, table: &Value) -> Result<(), String> {
-        let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
-        self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
+        self.host.reload_config(&json!({"fairshare": table, "queues": self.queues})).map(drop)
     }
 
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {

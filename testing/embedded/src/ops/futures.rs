@@ -35,8 +35,12 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         }
         (Some("job-list.list"), Some(payload)) => FutureRequest::EndedJobs(payload),
         (Some("job-manager.memo"), _) => FutureRequest::Other("job-manager.memo".to_owned()),
-        (Some(topic), _) if host.store.borrow().forced_answers.contains_key(topic) => {
-            FutureRequest::Other(topic.to_owned())
+        (Some(topic), payload) => {
+            let name = payload.as_ref().and_then(|payload| payload.get("name")?.as_str()).unwrap_or_default();
+            let keys = [format!("{topic} {name}"), topic.to_owned()];
+            let is_set = |key: &String| host.store.borrow().forced_answers.contains_key(key);
+            let Some(key) = keys.into_iter().find(is_set) else { return std::ptr::null_mut() };
+            FutureRequest::Other(key)
         }
         _ => return std::ptr::null_mut(),
     };
