@@ -114,10 +114,9 @@ def begin(follower, step, outcome, names):
     model = follower.model
     answer = outcome["answers"][0] if outcome["answers"] else None
     if "submit" in step or "batch" in step:
-        for one, refused in zip(step.get("batch", [step]), outcome["answers"]):
-            # Jobs of the same batch cannot depend on each other, because they have no ids yet.
-            known = {name: jobid for name, jobid in names.items() if name not in outcome["ids"]}
-            submit(follower, one, refused, outcome["ids"].get(one["submit"]), known)
+        # Jobs of the same batch cannot depend on each other, because they have no ids yet.
+        known = {name: jobid for name, jobid in names.items() if name not in outcome["ids"]}
+        submit_batch(follower, zip(step.get("batch", [step]), outcome["answers"]), outcome["ids"], known)
         return
     if "update" in step:
         update(follower, step, answer, names)
@@ -186,6 +185,28 @@ def configure(follower, table, at=0.0):
         follower.may.update(model.associations)
     elif "running-limits" in changed:
         follower.due += [key for key in model.associations if key not in follower.due]
+
+
+def submit_batch(follower, batch, ids, names):
+    """Submits jobs. Flux gets the jobs of several users in any order: it accepts jobs in the order of their ids, and may refuse a job between
+    any two of them."""
+    batch = [(ids.get(step["submit"]), step, refused) for step, refused in batch]
+    accepted = sorted((entry for entry in batch if entry[0] is not None), key=lambda entry: entry[0])
+    left = [entry for entry in batch if entry[0] is None]
+    for jobid, step, refused in accepted:
+        left = [entry for entry in left if not is_refusal_right(follower, *entry[1:], names)]
+        submit(follower, step, refused, jobid, names)
+    for jobid, step, refused in left:
+        submit(follower, step, refused, jobid, names)
+
+
+def is_refusal_right(follower, step, refused, names):
+    """Returns whether a job would be refused with this text now."""
+    try:
+        submit(follower, step, refused, None, names)
+        return True
+    except Difference:
+        return False
 
 
 def submit(follower, step, refused, jobid, names):
