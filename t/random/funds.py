@@ -19,7 +19,7 @@ class Funds:
         self.has_rules = "exempt" in can and rng.random() < 0.6
         self.has_charges = self.has_budgets and rng.random() < 0.6
         self.has_clock = self.has_budgets and "clock" in can
-        self.number, self.rules, self.mode = 0, {}, "hold"
+        self.number, self.rules, self.mode, self.has_largest = 0, {}, "hold", False
         self.budgets = [self.make_budget() for _ in range(rng.randint(1, 3))] if self.has_budgets else []
         self.drop_doubles()
 

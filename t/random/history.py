@@ -100,8 +100,10 @@ class Site:
 class Maker:
     """Makes the steps of a history, one after the other."""
 
-    def __init__(self, rng, can, caps, funds, removing):
-        self.rng, self.can, self.caps, self.funds, self.removing = rng, can, caps, funds, removing
+    def __init__(self, rng, can, caps, funds, seed):
+        self.rng, self.can, self.caps, self.funds = rng, can, caps, funds
+        self.removing, self.moving = random.Random(f"removed {seed}"), random.Random(f"virtual {seed}")
+        self.virtual = pick_virtual_queues(self.moving) if "virtual" in can else {}
         self.removed = set()  # associations that pushed policies lack
         self.site = Site(rng)
         self.jobs, self.kept, self.late, self.opening = [], [], 0, []
@@ -225,7 +227,7 @@ class Maker:
     def a_cap(self):
         """A step that pushes other limits over scopes or configures another table [fairshare]."""
         if not self.caps.has_scopes or self.caps.rng.random() < 0.4:
-            return {"config": self.funds.add_rules(self.caps.change_table())}
+            return self.config(self.caps.change_table())
         self.caps.change_pushed()
         return self.policy(self.caps.rng.choice(["policy", "parts"]))
 
@@ -234,9 +236,18 @@ class Maker:
         rng = self.funds.rng
         if not self.funds.has_budgets or (self.funds.has_rules or self.funds.has_charges) and rng.random() < 0.5:
             self.funds.change_rules()
-            return {"config": self.funds.add_rules(self.caps.table)}
+            return self.config(self.caps.table)
         self.funds.change_budgets()
         return self.policy(rng.choice(["policy", "parts"]))
+
+    def config(self, table):
+        """A step that configures the table [fairshare], and may make other queues virtual."""
+        step = {"config": self.funds.add_rules(table)}
+        has_largest = any("max-priority" in rules for rules in self.funds.rules.values())
+        if {"virtual", "parents"} <= self.can and not self.funds.has_largest and not has_largest and self.moving.random() < 0.4:
+            step["virtual"] = pick_virtual_queues(self.moving)
+        self.funds.has_largest = has_largest
+        return step
 
     def a_reprioritize(self):
         return {"reprioritize": True}
@@ -289,17 +300,17 @@ OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 # The kinds of steps that use a separate random number generator. Without these kinds, the other steps of a history stay the same.
 CAPS = {"scopes", "strict", "exempt", "virtual", "removed"}
 FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
-EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets"} | CAPS
+EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets", "parents"} | CAPS
 
 
 def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
     caps, funds = Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can)
-    maker = Maker(random.Random(seed), can, caps, funds, random.Random(f"removed {seed}"))
+    maker = Maker(random.Random(seed), can, caps, funds, seed)
     document = maker.make_policy()
     # The embedded job manager cannot stop queues. Jobs wait in SCHED because the cluster is small.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
-            "virtual": pick_virtual_queues(random.Random(f"virtual {seed}")) if "virtual" in can else {},
+            "virtual": maker.virtual,
             "steps": [maker.step() for _ in range(steps)]}
 
 

@@ -139,7 +139,7 @@ def begin(follower, step, outcome, names):
     elif "config" in step:
         if answer is not None:
             follower.fail(f"refused: {answer}")
-        configure(follower, step["config"], outcome.get("began", 0.0))
+        configure(follower, step["config"], outcome.get("began", 0.0), step.get("virtual"))
     elif "reprioritize" in step:
         if model.loaded:
             follower.reprioritize()
@@ -165,12 +165,14 @@ def begin(follower, step, outcome, names):
                 follower.replay(is_restart=key in ("restart", "module"))
 
 
-def configure(follower, table, at=0.0):
+def configure(follower, table, at=0.0, virtual=None):
     """Applies another table [fairshare]: limits change as at the end of a push. If another largest priority applies, Flux asks for all
-    priorities. If a rule for running limits or a charge changes, jobs that fit go."""
+    priorities. If a rule for running limits, a charge or the parent of a queue changes, jobs that fit go."""
     model = follower.model
     has_new_charges = model.note_charges(table, at)
+    before, model.virtual = model.virtual, model.virtual if virtual is None else virtual
     changed = model.configure(table)
+    changed |= {"running-limits"} if model.virtual != before else set()
     if not model.loaded:
         return
     if "limits" in changed:

@@ -47,10 +47,8 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
     let text = fs::read_to_string(scenario).map_err(|error| file_error(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| file_error(&error))?;
     let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
-    let parent = |queue: &str| document.get("virtual").and_then(|parents| parents.get(queue));
-    let configure = |queue| parent(queue).map_or(json!({}), |parent| json!({"parent": parent}));
-    let queues = queues.filter_map(Value::as_str).map(|queue| (queue.to_owned(), configure(queue)));
-    let queues: Map<String, Value> = queues.collect();
+    let queues: Map<String, Value> =
+        queues.filter_map(Value::as_str).map(|queue| (queue.to_owned(), json!({}))).collect();
     let options = Options {
         owner: OWNER.userid,
         priority_default: false,
@@ -60,15 +58,13 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
         ..Options::default()
     };
     let host = Host::new(options)?;
-    for (queue, configured) in &queues {
-        let state = json!({"enable": true, "start": true, "parent": configured.get("parent")});
-        host.set_response(&format!("job-manager.queue-status {queue}"), Some(&state.to_string()));
-    }
     host.set_response("job-manager.queue-status", Some(r#"{"enable": true, "start": true}"#));
-    host.reload_config(&json!({"queues": queues}))?;
-    host.load(plugin, Some(&make_plugin_conf(document.get("document").unwrap_or(&Value::Null))))?;
-    keeper.iter().try_for_each(|keeper| host.load(keeper, None))?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
+    document.get("virtual").into_iter().for_each(|parents| play.set_virtual_queues(parents));
+    play.replace_config(&json!({}))?;
+    let conf = make_plugin_conf(document.get("document").unwrap_or(&Value::Null));
+    play.host.load(plugin, Some(&conf))?;
+    keeper.iter().try_for_each(|keeper| play.host.load(keeper, None))?;
     if *trace {
         for (index, line) in io::stdin().lines().enumerate() {
             let step = serde_json::from_str(&line?)?;
@@ -146,6 +142,7 @@ impl Play {
     fn perform_step(&mut self, step: &Value) -> Result<Option<String>, String> {
         let mut verbs =
             "push data policy parts config restart reload load remove reprioritize submit".split(' ');
+        step.get("virtual").into_iter().for_each(|parents| self.set_virtual_queues(parents));
         if let Some(verb) = verbs.find(|verb| step.get(*verb).is_some()) {
             let value = step.get(verb).unwrap_or(&Value::Null);
             return match verb {
@@ -232,6 +229,17 @@ impl Play {
             }
         }
         self.request("policy_commit", &json!({"push": push})).map(drop)
+    }
+
+    /// Sets the parent of each virtual queue, for the next configuration.
+    fn set_virtual_queues(&mut self, parents: &Value) {
+        for (queue, configured) in &mut self.queues {
+            let parent = parents.get(queue);
+            *configured = parent.map_or(json!({}), |parent| json!({"parent": parent}));
+            let state = json!({"enable": true, "start": true, "parent": parent});
+            let key = format!("job-manager.queue-status {queue}");
+            self.host.set_response(&key, Some(&state.to_string()));
+        }
     }
 
     /// Replaces the table `[fairshare]` of Flux's configuration.
