@@ -48,6 +48,9 @@ class Judge:
         not more than before. With "warn", budgets hold no job."""
         found = list_overspent(outcome["query"])
         is_warning = self.models[0].table.get("budgets") == "warn"
+        # A push may bring the associations of jobs in SCHED and RUN, which count from then on.
+        has_waiting = any(job.active() and job.assoc is None for job in self.models[0].jobs.values())
+        is_warning |= has_waiting and bool(set(step) & {"push", "data"})
         if not is_warning and not set(step) & {"config", "policy", "parts", "load", "reload", "restart", "module", "rush"}:
             for key, amount in found.items():
                 if amount > max(0, self.overspent.get(key, amount)):

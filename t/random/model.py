@@ -176,8 +176,10 @@ class Model(Limits):
         """Returns whether the active jobs of an association could reach a limit on running jobs that counts a job."""
         active, record = len(self.of(job.assoc)), self.associations[job.assoc]
         groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
-        caps = [record["max_running_jobs"]] + [queue["max_running_jobs"] for queue in self.queues_over(job.queue) if with_queue]
-        return bool(groups) or active + 1 > min(caps) or min(record["max_nodes"], record["max_cores"]) < UNLIMITED
+        caps = [queue["max_running_jobs"] for queue in self.queues_over(job.queue) if with_queue]
+        if job.queue not in self.scopes.exempt_queues("association"):
+            caps += [record["max_running_jobs"]] + [0 for size in ("max_nodes", "max_cores") if record[size] < UNLIMITED]
+        return bool(groups) or active + 1 > min(caps, default=UNLIMITED)
 
     def read_eventlogs(self, key=None):
         """Reads the eventlogs of jobs in SCHED for which a limit is in reach now (R16), of association `key` or of all associations. Returns

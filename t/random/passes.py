@@ -114,7 +114,7 @@ class Passes(Stream):
             for name in self.list_satisfied(job, full):
                 self.remove_hold(job, name)
             return
-        if self.model.has_unknown_budget(job) and not self.goes_next(job):
+        if (self.model.has_unknown_budget(job) or self.model.may_be_kept_from(job)) and not self.goes_next(job):
             for name in self.list_removed_next(job):
                 self.remove_hold(job, name)
             return
@@ -146,7 +146,8 @@ class Passes(Stream):
         return names
 
     def goes_next(self, job):
-        """Returns whether the next events release a job. While its budget is unknown, they may only remove names of limits that it fits."""
+        """Returns whether the next events release a job. While its budget is unknown or headroom is kept from it, they may only remove names of
+        limits that it fits."""
         if job.waits:
             return self.peek() is not None and self.peek()[0] == job.id and self.peek()[1] in ("memo", "priority")
         return len(self.list_removed_next(job)) == len(job.list_our_names())
