@@ -200,6 +200,8 @@ fn the_command_compare_shows_rank_changes_between_two_policies() {
         (&json["winners"], &json["losers"], &json["kendall_tau"]),
         (&0.into(), &0.into(), &1.0.into())
     );
+    let mixed = fairshare(["why", "ann/chem", "phys", "--tree", &path]).ok().to_owned();
+    assert!(mixed.contains("have no order: users are ranked with users, and banks with banks"), "{mixed}");
     for twice in ["pbs,pbs", "pbs,classic,pbs"] {
         let ran = fairshare(["compare", "--policy", twice, "--tree", &path]);
         assert_eq!(ran.error(), "flux-fairshare: --policy: pbs is given twice");

@@ -90,6 +90,11 @@ impl Site<'_> {
             Some(Verdict::First) => format!("{first} is ahead of {second} ({policy})"),
             Some(Verdict::Second) => format!("{second} is ahead of {first} ({policy})"),
             Some(Verdict::Tied) => format!("{first} is tied with {second} ({policy})"),
+            None if self.tree.kind(a) != self.tree.kind(b) => {
+                format!(
+                    "{first} and {second} have no order: users are ranked with users, and banks with banks"
+                )
+            }
             None => {
                 let inactive = match (self.ranking.rank(a), self.ranking.rank(b)) {
                     (None, None) => format!("{first} and {second} are inactive and are not ranked"),
