@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares the predictions of `what-if` and `why` with the result of the real change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -381,5 +381,17 @@ fn the_length_of_a_forecast_is_not_rounded() {
     for (length, text) in [("60h", "60h later, all users idle"), ("7d", "7 days later, all users idle")] {
         let document = fairshare(["what-if", "--in", length, "--json", "-p", site.path()]).json();
         assert_eq!(document["changes"], serde_json::json!([text]));
+    }
+}
+
+#[test]
+fn the_steps_of_a_forecast_have_different_dates() {
+    let path = file("forecast_dates", TREE);
+    for later in ["7d", "8d"] {
+        let words = ["what-if", "--tree", &path, "--half-life", "7d", "--in", later, "--idle", "b", "--json"];
+        let json = fairshare(words).json();
+        let steps = json["course"]["steps"].as_array().expect("steps");
+        let dates: BTreeSet<_> = steps.iter().map(|step| step["date"].as_str()).collect();
+        assert_eq!(dates.len(), steps.len(), "{steps:?}");
     }
 }

@@ -123,10 +123,15 @@ impl Forecast {
         };
         let (policy, options) = (ranking.policy(), *ranking.options());
         let mut steps = Vec::new();
+        // Steps of less than a day are shown with their times of day.
+        let scale = match &self.pace {
+            UsageDecay::Steady { half_life } => half_life.min(7.0 * length / STEPS as f64),
+            UsageDecay::Bins { .. } => self.pace.half_life(),
+        };
         let mut record = |at: f64, ranking: &Ranking| {
             let Some(node) = of else { return };
             let (place, fairshare) = (ranking.place(node), ranking.fairshare(node));
-            let date = date(self.now + at, self.pace.half_life());
+            let date = date(self.now + at, scale);
             steps.push(ForecastStep { date, place, fairshare });
         };
         record(0.0, ranking);
