@@ -64,7 +64,7 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Show only these users, and the banks above them' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Show only these users, by name or number, and the banks above them' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Show only these banks, all banks and users below them, and the banks above' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l depth -d 'Show only this many levels below the root' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s S -l sort -d 'Sort siblings by this column, name, list (as the input has them), or pbs-walk (as PBS\'s scheduler compares them); with a leading -, the largest first' -r -f -a "name\t'bank or user, indented by depth'

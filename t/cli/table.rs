@@ -212,6 +212,17 @@ fn a_column_that_is_chosen_twice_is_written_once_in_json() {
 }
 
 #[test]
+fn show_and_why_select_a_user_by_number() {
+    let path = file("user_by_number", TREE.replace("ann", "root"));
+    let ran = fairshare(["show", "--tree", &path, "-U", "-u", "0", "--csv", "-n", "-o", "user,bank"]);
+    assert_eq!(ran.ok(), "root,A\n");
+    assert!(fairshare(["why", "0", "--tree", &path]).ok().starts_with("root in bank A"));
+    // A user number does not select the bank of the same name.
+    let path = file("bank_by_number", TREE);
+    assert!(fairshare(["why", "0", "--tree", &path]).err.contains("no user \"0\""));
+}
+
+#[test]
 fn sentences_are_wrapped_to_the_width_and_json_is_not() {
     let site = Site::small("sentences");
     let bad = super::file("sentences_config", "[fairshare]\nlive = \"x\"\n");

@@ -9,7 +9,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts, count_stale};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::site::names::{describe_unknown_user, list_partitions};
+use crate::site::names::{describe_unknown_user, list_partitions, resolve_user_id};
 use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
 use crate::ui::messages::remark;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Show only these users, and the banks above them
+    /// Show only these users, by name or number, and the banks above them
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
     /// Show only these banks, all banks and users below them, and the banks above
@@ -252,6 +252,7 @@ fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>,
         return Ok(Some(selected));
     }
     for name in &args.user {
+        let name = &*resolve_user_id(tree, name);
         let mut found = false;
         for leaf in tree.list_leaves_of_user(name).filter(|leaf| args.bank.is_empty() || below.contains(leaf))
         {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names of banks and users in a tree, and the messages about names that are not in the tree.
 
+use std::borrow::Cow;
+
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::store::quote_for_shell;
+use fairshare_client::user_name;
 
 /// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
 pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
@@ -19,6 +22,16 @@ pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
         return text + &did_you_mean(name, users());
     }
     format!("{text}, but one association per partition: {}", parts.join(", "))
+}
+
+/// Returns the name of the user whose id is `name`, if the tree has this user, and no user or bank `name`. Otherwise returns `name`.
+pub(crate) fn resolve_user_id<'a>(tree: &Tree, name: &'a str) -> Cow<'a, str> {
+    let has_user = |name: &str| tree.list_leaves_of_user(name).next().is_some();
+    let by_id = || name.parse().ok().and_then(user_name).filter(|user| has_user(user));
+    if has_user(name) || tree.bank(name).is_some() {
+        return name.into();
+    }
+    by_id().map_or(name.into(), Cow::Owned)
 }
 
 /// Returns the associations of a user per partition, which a tree of Slurm names `user:partition`.

@@ -17,6 +17,7 @@ use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::names::{
     bank_of, describe_ambiguous_bank, describe_unknown_user, find_associations, list_partitions,
+    resolve_user_id,
 };
 use crate::ui::figures::{self, parse_duration};
 use crate::ui::messages::remark;
@@ -84,7 +85,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         _ => name,
     };
     let names = std::iter::once(&args.first).chain(&args.second);
-    let names: Vec<String> = names.map(|name| by_id(whole(name))).collect();
+    let names: Vec<String> = names.map(|name| resolve_user_id(tree, &whole(name)).into_owned()).collect();
     let mut nodes = Vec::new();
     for name in names.iter().map(String::as_str) {
         let found = find(tree, name);
