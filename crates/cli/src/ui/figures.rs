@@ -241,6 +241,14 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Parses a half-life of at least a second, in the forms of [`parse_duration`].
+pub(crate) fn parse_half_life(text: &str) -> Result<Duration, String> {
+    parse_duration(text).and_then(|half_life| match half_life >= Duration::from_secs(1) {
+        true => Ok(half_life),
+        false => Err("expected at least a second".to_owned()),
+    })
+}
+
 /// Parses a number from 0 to a million.
 pub(crate) fn parse_amount(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=1e6).contains(number));
@@ -426,6 +434,12 @@ mod tests {
         for text in ["", "7", "soon", "-1d", "900y", "1mo"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
+        assert_eq!(parse_half_life("1s"), Ok(Duration::from_secs(1)));
+        assert!(
+            parse_half_life("0s").is_err()
+                && parse_half_life("1ns").is_err()
+                && parse_half_life("x").is_err()
+        );
         let durations = [0.0, 1.0, 90.0, 7200.0, 86_400.0, 100_000.0, 777_600.0].map(duration);
         assert_eq!(
             durations,

@@ -21,7 +21,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::replaced;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::ui::figures::{self, parse_duration};
+use crate::ui::figures::{self, parse_half_life};
 use crate::ui::pager::PagedOutput;
 use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rules: Rules,
     /// The half-life of usage, like 7d, for trees without a half-life; databases have one
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_half_life, help_heading = "Rules")]
     half_life: Option<Duration>,
     /// The file, which is replaced atomically; - is standard output. A link is refused
     #[arg(

@@ -19,7 +19,7 @@ use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
 use crate::site::names::bank_of;
-use crate::ui::figures::{date, half_life_text, now, number, parse_duration, unrounded};
+use crate::ui::figures::{date, half_life_text, now, number, parse_duration, parse_half_life, unrounded};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "later", help_heading = "Changes")]
     idle: Vec<String>,
     /// Another half-life of usage, like 3d; with --in, the half-life until then
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Changes")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_half_life, help_heading = "Changes")]
     half_life: Option<Duration>,
     /// Instead: other weights of priority factors, as fairshare=50000,age=1000; shows which pending jobs would move
     ///

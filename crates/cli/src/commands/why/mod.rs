@@ -19,7 +19,7 @@ use crate::site::names::{
     bank_of, describe_ambiguous_bank, describe_unknown_user, find_associations, list_partitions,
     resolve_user_id,
 };
-use crate::ui::figures::{self, parse_duration};
+use crate::ui::figures::{self, parse_half_life};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::printable::{join_words, printable};
@@ -80,10 +80,6 @@ pub(super) fn run(args: &Args) -> Outcome {
     // Shell completion of a user name ends in a slash, so that the user can add a bank.
     let whole =
         |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
-    let by_id = |name: String| match name.parse().ok().and_then(user_name) {
-        Some(user) if find(tree, &name).is_empty() => user,
-        _ => name,
-    };
     let names = std::iter::once(&args.first).chain(&args.second);
     let names: Vec<String> = names.map(|name| resolve_user_id(tree, &whole(name)).into_owned()).collect();
     let mut nodes = Vec::new();
@@ -267,7 +263,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     json: bool,
     /// The half-life of usage, like 7d, for trees without a half-life; databases have one
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_half_life, help_heading = "Rules")]
     half_life: Option<Duration>,
     #[command(flatten)]
     instance: InstanceArg,
