@@ -21,7 +21,9 @@ fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
         .prefix(".flux-fairshare.")
         .suffix(".part")
         .permissions(Permissions::from_mode(mode.unwrap_or(0o666)))
-        .tempfile_in(directory)?;
+        .tempfile_in(directory)
+        // The text of tempfile's error ends with the name of the temporary file.
+        .map_err(|error| io::Error::other(error.to_string().split(" at path ").next().unwrap_or_default()))?;
     temporary.write_all(text)?;
     if let Some(mode) = mode {
         temporary.as_file().set_permissions(Permissions::from_mode(mode))?;

@@ -165,7 +165,7 @@ fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeErr
 }
 
 /// Formats a number with an exponent from 1e16 on, because a large f64 has up to 300 digits.
-fn format_number(number: f64) -> String {
+pub(super) fn format_number(number: f64) -> String {
     if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 

@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::builder::format_number;
 use super::names::Names;
 #[cfg(test)]
 use super::names::bytes;
@@ -201,7 +202,7 @@ impl Tree {
     /// Replaces a node's own usage; the next ranking uses it. Returns an error unless 0 <= `usage` <= [`MAX_USAGE`].
     pub fn set_usage(&mut self, node: NodeId, usage: f64) -> Result<(), TreeError> {
         if !(0.0..=MAX_USAGE).contains(&usage) {
-            return Err(TreeError::BadUsage { node: self.describe(node), usage: usage.to_string() });
+            return Err(TreeError::BadUsage { node: self.describe(node), usage: format_number(usage) });
         }
         if let (Some(own), Some(flags)) = (self.usage.get_mut(node.index()), self.flags.get_mut(node.index()))
         {

@@ -32,7 +32,7 @@ use crate::ui::output::OutputArgs;
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
 use fairshare::Policy;
-use fairshare_accounting::store::PolicyData;
+use fairshare_accounting::store::{Access, PolicyData};
 use fairshare_simulate::{Means, Measures, Scheduler, Trace, replay};
 
 const SWEEPS: &str = include_str!("sweeps.txt").trim_ascii_end();
@@ -198,6 +198,10 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// cluster comes from the Flux instance.
 fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common, bool)> {
     progress.phase("reading the history", || 0);
+    if args.trace.is_none() && !args.input.is_document() {
+        // If there is no database, this error also names a remedy.
+        args.input.wait_option().open(&args.input.found(), Access::Read)?;
+    }
     // If the trace states only the cores of its jobs, the header of the trace defines the nodes, because limits and weights need sizes in
     // nodes.
     let stated = read::read_cluster(args.trace())?;
@@ -241,7 +245,7 @@ fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<
         args.input.database()
     } else if read::is_database(args.trace())? {
         let found = crate::site::database::Found { path: args.trace().to_owned(), by: None };
-        Some(args.input.wait_option().open(&found, fairshare_accounting::store::Access::Read))
+        Some(args.input.wait_option().open(&found, Access::Read))
     } else {
         None
     };

@@ -11,7 +11,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::ui::messages::remark;
 use crate::ui::printable::count;
 use fairshare_accounting::pipeline::watch::{Cause, Done, System, watch};
-use fairshare_accounting::store::PolicyData;
+use fairshare_accounting::store::{Access, PolicyData};
 
 /// Syncs until a signal ends it.
 pub(super) fn run(args: &Args, every: Duration) -> Outcome {
@@ -27,7 +27,11 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
         run_step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
     };
     let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
-        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
+        .map_err(|error| {
+            let about = || failure(format_args!("{}: {error}", args.database.path().display()));
+            // This error also names a remedy.
+            args.database.open(Access::Read).err().unwrap_or_else(about)
+        })?;
     watch(&mut world, every);
     Ok(Answer::Yes)
 }
