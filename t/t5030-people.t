@@ -152,6 +152,7 @@ test_expect_success 'standing prints rank, limits as bars and the time until the
 	check_json out "(.now_time | fromdateiso8601) == (.now | floor)" &&
 	check_refusal 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&
 	check_refusal 1 own standing && grep "have no association" err &&
+	test_expect_code 2 run_as own standing 5001/A -b B 2>err && grep "USER/BANK names A; name one bank" err &&
 	run_as own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
 '
 test_expect_success 'names with escape sequences are printed escaped' '

@@ -33,6 +33,31 @@ fn norm_shares_reveal_that_users_of_sshare_are_missing() {
 }
 
 #[test]
+fn options_that_contradict_each_other_are_refused() {
+    let site = Site::small("contradictions");
+    let path = site.path();
+    for (words, text) in [
+        (&["usage", "--by", "period", "--whole"][..], "--by period shows stored usage, to which --since,"),
+        (&["usage", "--since", "5000-01-01"], "--since: 5000-01-01 is in the future"),
+        (&["limit", "set", "bank", "A", "run-jobs=1", "run-jobs=2"], "run-jobs is given twice"),
+        (&["what-if", "--half-life", "0s"], "'--half-life <DURATION>': expected at least a second"),
+        (&["what-if", "--usage", "ann/A=1e308"], "usage 1e308 is not a number from 0 to 1e298"),
+        (&["report", "-o", "/nonexistent/x"], "/nonexistent/x: No such file or directory"),
+    ] {
+        let ran = fairshare([words, &["-p", path]].concat());
+        assert!(ran.error().contains(text) && !ran.err.contains(".part"), "{ran:?}");
+    }
+    let ran = fairshare(["migrate", "--to-upstream", "--json"]);
+    assert!(ran.error().contains("'--to-upstream' cannot be used with"), "{ran:?}");
+    for words in [&["simulate"][..], &["sync", "--watch", "1"]] {
+        let mut command = Command::new(PROGRAM);
+        let missing = command.args(words).env("FLUX_FAIRSHARE_DATABASE", "/nonexistent/x.db");
+        let ran = super::run_with_input(missing, "");
+        assert!(ran.error().contains("x.db: no such file (FLUX_FAIRSHARE_DATABASE); -p FILE"), "{ran:?}");
+    }
+}
+
+#[test]
 fn partial_output_of_sshare_is_refused() {
     let head = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n";
     for (name, rows, text) in [

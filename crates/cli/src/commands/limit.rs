@@ -287,6 +287,9 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
         }
         let wrong = || failure(format!("{measure}: expected an integer from 0, got \"{value}\""));
         let value = value.parse::<i64>().ok().filter(|value| *value >= 0).ok_or_else(wrong)?;
+        if args.measures.iter().filter(|text| text.split('=').next() == Some(measure)).nth(1).is_some() {
+            return Err(failure(format!("{measure} is given twice")));
+        }
         Ok(StoredLimit {
             scope: scope.to_owned(),
             name: name.to_owned(),

@@ -45,7 +45,7 @@ use fairshare_engine::limits::RULES;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Park the jobs that would be lost: give them urgency 0, and print a script that restores the urgencies
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     to_upstream: bool,
     /// Park all held jobs that no other plugin blocks, because the end of a job can change which jobs would be lost
     #[arg(long, alias = "all", requires = "to_upstream")]

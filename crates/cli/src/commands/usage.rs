@@ -89,6 +89,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(end) = args.until.as_ref().filter(|_| until < since) {
         return Err(failure(format!("--until: {end} is before --since; exchange the two times")));
     }
+    if let Some(begin) = args.since.as_ref().filter(|_| since > present) {
+        return Err(failure(format!("--since: {begin} is in the future")));
+    }
+    let is_of_jobs = args.whole || args.since.is_some() || args.until.is_some();
+    if is_of_jobs && matches!(args.by, By::Period) {
+        let text = "--by period shows stored usage, to which --since, --until and --whole do not apply";
+        return Err(failure(text));
+    }
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
     let by = match args.by {

@@ -59,6 +59,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         Some((user, bank)) => (Some(userid(user).map_err(failure)?), bank),
         None => (None, ""),
     };
+    if let Some(bank) = args.bank.as_deref().filter(|bank| !["", *bank].contains(&of)) {
+        return Err(failure(format!("--bank is {bank}, but USER/BANK names {of}; name one bank")));
+    }
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
     let document = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
     let mut document = document.map_err(Refusal::into_answer)?;
