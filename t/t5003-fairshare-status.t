@@ -38,7 +38,8 @@ test_expect_success 'status counts associations, banks, queues and projects afte
 '
 test_expect_success 'status wraps long lines to the width of the terminal' '
 	COLUMNS=40 run_status >narrow && cat narrow && test $(wc -l <narrow) -gt $(wc -l <out) && grep -A1 "^associations  5 of 5 users in 3 banks" narrow >lines &&
-	grep "^              .*and bank root$" narrow && ! awk "length > 40" lines | grep .
+	grep "^              .*and bank root$" narrow && ! awk "length > 40" lines | grep . &&
+	COLUMNS=80 run_status -u 5001 >table && cat table && grep "^User  *Bank  *FairShare" table && ! awk "length > 80" table | grep .
 '
 test_expect_success 'status counts held jobs by limit' '
 	a=$(mf submit 5001) && wait_running $a && b=$(mf submit 5001) && wait_held_by $b max-running-jobs-user-limit &&

@@ -413,7 +413,8 @@ fn print(
     };
     let rows = Rows::new("selected", columns(), selected);
     let report = Report { facts: Facts::new(&facts)?, rows, ..Report::default() };
-    args.output.print_as(report, Look::WHOLE, Progress::none())
+    let look = Look { give_up: &["userid", "max_cores", "cores", "max_nodes", "nodes"], ..Look::WHOLE };
+    args.output.print_as(report, look, Progress::none())
 }
 
 /// Returns the names of the first users, and the number of the other users.
