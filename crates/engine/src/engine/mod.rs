@@ -286,8 +286,13 @@ impl Engine {
 
     /// Stores a page of ended jobs, and asks for the next page. `jobs` is `None` if job-list did not answer.
     fn store_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
-        let Shared { ended, standing, book, now, .. } = &mut self.shared;
+        let Shared { ended, standing, book, unsaved_ended, now, .. } = &mut self.shared;
+        let before = standing.usages.counts().2;
         let effects = ended.store_page(standing, book, *now, jobs);
+        if standing.usages.counts().2 > before {
+            // Flux may purge these jobs before the next push.
+            unsaved_ended.require_whole_snapshot();
+        }
         budgets::recount_if_ended_jobs_are_known(&mut self.shared);
         effects
     }

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::live::{accounts, leaves, make_host_with_live_fairshare, tree, usage};
 use super::refreshes::{ended_job, make_engine_with_tree, page_requests};
 use super::site::{HostJob, NOW};
-use crate::engine::{Effect, Engine, Event, Settings, Timer};
+use crate::engine::{Effect, Engine, Event, Settings, Timer, has_unsaved_jobs};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET};
 use fairshare::Policy;
@@ -146,6 +146,22 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     );
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert_eq!(page_requests(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
+}
+
+/// Flux may purge the jobs before the next push and before the next load of the plugin.
+#[test]
+fn ended_jobs_from_job_list_are_written_to_the_snapshot() {
+    let site = || tree(Policy::Classic, NOW, leaves());
+    let mut engine = make_engine_with_tree(site());
+    let list_job = |engine: &mut Engine| {
+        engine.ended.restart_query();
+        engine.handle(NOW, Event::Policy(accounts(), site()));
+        engine.unsaved_ended().clear();
+        engine.handle(NOW, Event::Ended(Some(vec![ended_job(1, NOW - 9.0)])));
+        has_unsaved_jobs(&engine.view(), 1)
+    };
+    assert!(list_job(&mut engine));
+    assert!(!list_job(&mut engine), "the job is known");
 }
 
 /// job-list and the snapshot may report the same job. Of two reported ends, the earlier one counts.
