@@ -156,14 +156,18 @@ class Follower(Release):
 
     def read_queue_states(self):
         """The plugin asks for the states of queues while jobs are held (R7). In stopped queues reservations end, and a release scan follows. If all
-        held jobs go in this step, the plugin may have asked before."""
+        held jobs go in this step, the plugin may have asked before. When the records of a push bring held jobs, the plugin asks, and may get the
+        answer before the reprioritize. Its release scan then comes too early for these jobs (R17)."""
         model = self.model
         if not model.loaded or model.knows_stopped or not model.is_stopped:
             return False
         if not model.holds_jobs() and not (self.has_held and self.choose(2)):
             return False
         model.knows_stopped = True
-        self.due += [key for key in model.associations if key not in self.due]
+        if self.has_early_data and self.choose(2):
+            self.may.update(model.associations)
+        else:
+            self.due += [key for key in model.associations if key not in self.due]
         return True
 
     def read_event(self):
@@ -176,6 +180,9 @@ class Follower(Release):
             self.read_dependency(job, name, context["description"])
         elif name == "jobspec-update":
             self.read_jobspec_update(job, context)
+        elif name == "priority" and jobid == self.moved and job.state == "SCHED" and context["priority"] == job.priority:
+            # A release scan within the callback about the update releases the job by its id. Then Flux asks for its priority.
+            self.take()
         elif name in ("memo", "priority"):
             if not self.model.loaded and name == "priority":
                 self.take()

@@ -130,6 +130,7 @@ def begin(follower, step, outcome, names):
             key = next(key for key in ("data", "push", "policy", "parts") if key in step)
             model.update(step[key], whole=key in ("policy", "parts"))
             model.is_stale = key == "data" or model.is_stale
+            follower.has_early_data = key == "push"
             if key == "data":
                 model.may_read |= {job.assoc for job in model.jobs.values() if job.replayed and job.charge == "sched"}
             if key != "data":

@@ -241,7 +241,7 @@ class Release(Passes):
 
     def on_update(self, job, update):
         """Reads an update: counts move with the job, names follow the new limits, and release scans of both associations follow."""
-        model = self.model
+        model, self.moved = self.model, job.id
         old, queue = job.assoc, job.queue
         for key in ("queue", "bank"):
             value = update.get("attributes.system." + key)

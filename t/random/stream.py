@@ -42,7 +42,8 @@ class Stream:
         self.depth = 0  # nested release scans
         self.to_follow = []  # jobs that must go in this step, each with the text of the failure if it stays
         self.followed = set()  # associations of which a release scan over jobs that are not blocked must follow in this step (R9, R10)
-        self.updating = None  # the job whose update was accepted in this step
+        self.updating = self.moved = None  # the job whose update was accepted in this step; the same job when its update is read
+        self.has_early_data = False  # the step pushes records before the reprioritize
 
     @staticmethod
     def is_quiet(event):
