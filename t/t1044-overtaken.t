@@ -117,5 +117,16 @@ test_expect_success 'a limit of an association ends its reservation when the que
 	c=$(mf submit 5002 -B small -q debug) && wait_held_by $c max-running-jobs-user-limit && flux queue stop --quiet batch && wait_running $c &&
 	flux queue start --quiet --all && cancel_all
 '
+# Flux keeps the jobs of the removed queue, and asks the scheduler for none of them (K41).
+test_expect_success 'a reservation ends when the queue of the job is removed from the configuration' '
+	fill=$(mf submit 5001 -B large -q debug -N 4 -n 1 -c 63) && wait_running $fill && a=$(mf submit 5002 -B small -q debug) && wait_running $a &&
+	b=$(mf submit 5002 -B small -q batch) && c=$(mf submit 5002 -B small -q debug) && wait_held_by $c max-running-jobs-user-limit &&
+	jq "del(.queues.batch)" conf.json >removed.json && cp conf.json kept.json && cp removed.json conf.json && flux config reload &&
+	cancel $a && wait_ended $a && wait_scheduled $b && wait_running $c && is_state SCHED $b && mf check
+'
+test_expect_success 'the reservation returns when the queue is configured and started again' '
+	cancel $c && wait_ended $c && cp kept.json conf.json && flux config reload && flux queue start --quiet batch && wait_running $b &&
+	d=$(mf submit 5002 -B small -q debug) && wait_held_by $d max-running-jobs-user-limit && cancel $b && wait_running $d && cancel_all
+'
 
 finish

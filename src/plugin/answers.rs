@@ -4,7 +4,7 @@
 
 use super::queue_states::{Name, QueueState};
 use super::{MfPriority, pace::Verdict, services::request_error};
-use crate::jobtap::{Deferred, EAGAIN, EINVAL, Host, Method, Reply, Request};
+use crate::jobtap::{Deferred, EAGAIN, EINVAL, Error, Host, Method, Reply, Request};
 use fairshare_engine::engine::{Event, Timer, answers::RequestStats};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -161,14 +161,21 @@ impl MfPriority {
     }
 
     /// Handles the reply of a service of Flux to the question `number`.
-    pub(super) fn receive_service_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+    pub(super) fn receive_service_reply(
+        &self,
+        host: Host<'_, Self>,
+        number: u32,
+        reply: Result<&str, Error>,
+    ) {
         if number == SCHEDULER {
-            let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_some()));
+            let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_ok()));
             return;
         }
-        let state = reply.and_then(|reply| serde_json::from_str::<QueueState>(reply).ok());
+        // Flux's error about a queue that it does not have.
+        let is_missing = matches!(reply, Err(Error { errno: EINVAL, .. }));
+        let state = reply.ok().and_then(|reply| serde_json::from_str::<QueueState>(reply).ok());
         if self.queues.borrow().by_engine.open.contains_key(&number) {
-            let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref());
+            let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref(), is_missing);
             let Some(states) = states else { return };
             let _ = self.feed_event(host, None, Event::QueueStates(states));
             return;

@@ -264,7 +264,7 @@ impl Jobtap for MfPriority {
         let event = match id {
             RequestId::Batch | RequestId::Commits => return,
             RequestId::Eventlog(id) => return self.receive_eventlog(host, JobId(id), reply.ok()),
-            RequestId::Service(number) => return self.receive_service_reply(host, number, reply.ok()),
+            RequestId::Service(number) => return self.receive_service_reply(host, number, reply),
             RequestId::Write => {
                 let outcome = reply.map(drop).map_err(|error| error.to_string());
                 return self

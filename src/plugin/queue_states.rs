@@ -67,14 +67,23 @@ pub(super) struct QueueStateRequests {
 }
 
 impl QueueStateRequests {
-    /// Records the answer to question `number`. After the last answer, returns all answers, except for queues
-    /// whose states are unknown.
-    pub fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
+    /// Records the answer to question `number`. `is_missing` is true if Flux does not have the queue. After the last
+    /// answer, returns all answers, except for queues whose states are unknown.
+    pub fn note_reply(
+        &mut self,
+        number: u32,
+        state: Option<&QueueState>,
+        is_missing: bool,
+    ) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
-            None => self.answers.push((name, QueueReport::default())),
+            None => {
+                let is_stopped = is_missing.then_some(true);
+                self.answers.push((name, QueueReport { is_stopped, is_missing, parent: None }));
+            }
             Some((state, is_stopped @ Some(_))) => {
-                self.answers.push((name, QueueReport { is_stopped, parent: state.parent.clone() }));
+                self.answers
+                    .push((name, QueueReport { is_stopped, is_missing, parent: state.parent.clone() }));
             }
             Some((_, None)) => {}
         }
@@ -176,15 +185,17 @@ mod tests {
     #[test]
     fn the_engine_gets_the_states_of_all_queues_after_the_last_reply() {
         let name = |name: &str| Some(QueueName::from(name));
-        let queue_told = |is_stopped| QueueReport { is_stopped, parent: None };
-        let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
+        let report = |is_stopped, is_missing| QueueReport { is_stopped, is_missing, parent: None };
+        let open = [(1, name("a")), (2, name("b")), (3, name("c")), (4, name("d"))].into();
         let mut queues = QueueStateRequests { open, ..QueueStateRequests::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
-        assert_eq!(queues.note_reply(1, Some(&state(false))), None);
-        assert_eq!(queues.note_reply(1, Some(&state(false))), None, "an answer counts once");
+        assert_eq!(queues.note_reply(1, Some(&state(false)), false), None);
+        assert_eq!(queues.note_reply(1, Some(&state(false)), false), None, "an answer counts once");
         let offline = QueueState { blocked: Some("scheduler".to_owned()), ..state(false) };
-        assert_eq!(queues.note_reply(2, Some(&offline)), None);
-        let all = queues.note_reply(3, None);
-        assert_eq!(all, Some(vec![(name("a"), queue_told(Some(true))), (name("c"), queue_told(None))]));
+        assert_eq!(queues.note_reply(2, Some(&offline), false), None);
+        assert_eq!(queues.note_reply(3, None, false), None);
+        let all = queues.note_reply(4, None, true);
+        let reports = [report(Some(true), false), report(None, false), report(Some(true), true)];
+        assert_eq!(all, Some(["a", "c", "d"].map(name).into_iter().zip(reports).collect()));
     }
 }

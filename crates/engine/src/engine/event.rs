@@ -129,6 +129,8 @@ pub struct EndedJob {
 pub struct QueueReport {
     /// Whether the queue or its parent is stopped; `None` if unknown.
     pub is_stopped: Option<bool>,
+    /// True if Flux no longer has the queue. Flux then schedules no more jobs of the queue.
+    pub is_missing: bool,
     /// The queue whose resources a virtual queue uses.
     pub parent: Option<QueueName>,
 }

@@ -28,7 +28,9 @@ pub fn store_queue_states(
     states: Vec<(Option<QueueName>, QueueReport)>,
 ) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
-    let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
+    let missing = states.iter().filter(|(_, state)| state.is_missing);
+    missing.for_each(|(queue, _)| shared.queues.mark_missing(queue.clone()));
+    let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some() && !state.is_missing);
     let parents: Vec<_> =
         answered.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
@@ -113,7 +115,6 @@ fn update_reservations_in_queues(shared: &mut Shared, changed: &BTreeSet<Option<
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {
-    shared.queues.has_unasked()
-        || shared.ledger.has_stopped_queue()
-        || shared.ledger.associations_with_held().next().is_some()
+    let has_held = shared.ledger.associations_with_held().next().is_some();
+    shared.queues.are_states_needed(shared.ledger.stopped_queues(), has_held)
 }

@@ -35,6 +35,8 @@ pub(super) struct Queues {
     /// True if a job named a queue that is not configured, and the engine has not asked for the state of this queue
     /// yet.
     has_unasked: bool,
+    /// Queues that Flux no longer has. They may still have jobs.
+    missing: BTreeSet<Option<QueueName>>,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
     /// Whether the scheduler keeps the jobs of all queues in one list; `None` until the first refresh has asked.
@@ -45,7 +47,7 @@ impl Queues {
     /// Adds the queue of a job to the queues whose states the engine asks for.
     pub fn add_queue_to_request(&mut self, queue: Option<&QueueName>) {
         let queue = queue.cloned();
-        if self.seen.len() < MOST_QUEUES {
+        if self.seen.len() < MOST_QUEUES && !self.missing.contains(&queue) {
             let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
             let is_new = self.seen.insert(queue);
             self.has_unasked |= is_new && !is_configured;
@@ -80,9 +82,16 @@ impl Queues {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 
-    /// Returns true if a queue is not configured and the engine has not requested its state yet.
-    pub fn has_unasked(&self) -> bool {
-        self.has_unasked
+    /// Returns true if the engine needs the states of queues: of a queue that is not configured and whose state it has not
+    /// requested yet, of the queues in `stopped`, or of all queues if limits hold jobs.
+    pub fn are_states_needed(&self, stopped: &BTreeSet<Option<QueueName>>, has_held: bool) -> bool {
+        self.has_unasked || !self.seen.is_disjoint(stopped) || has_held && !self.seen.is_empty()
+    }
+
+    /// Stores that Flux no longer has the queue. The engine does not ask for its state until it is configured again.
+    pub fn mark_missing(&mut self, queue: Option<QueueName>) {
+        self.seen.remove(&queue);
+        self.missing.insert(queue);
     }
 
     /// Returns true while the engine waits for an answer, or for the timer of the next request.
@@ -106,6 +115,12 @@ impl Queues {
     /// Stores the named queues of the configuration.
     pub fn set_configured_queues(&mut self, queues: impl Iterator<Item = QueueName>) {
         self.configured = insert_all(queues);
+        let configured = &self.configured;
+        // Flux has the queue without a name only if no queue is configured.
+        let exists = |queue: &Option<QueueName>| {
+            queue.as_ref().map_or(configured.is_empty(), |name| configured.contains(name))
+        };
+        self.seen.extend(self.missing.extract_if(.., exists));
     }
 
     /// Stores the parent of each queue, or `None` for a queue that is not virtual. Returns the parents of all

@@ -65,9 +65,9 @@ impl Ledger {
         !self.stopped.is_empty() && self.stopped.contains(&queue.cloned())
     }
 
-    /// Returns true if at least one queue is stopped.
-    pub fn has_stopped_queue(&self) -> bool {
-        !self.stopped.is_empty()
+    /// Returns the stopped queues.
+    pub fn stopped_queues(&self) -> &BTreeSet<Option<QueueName>> {
+        &self.stopped
     }
 
     /// Returns the tables of limits.

@@ -98,6 +98,35 @@ fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
 }
 
 /// At a restart, Flux loads the scheduler after the plugin, and cannot report the states of queues before that.
+/// Flux reports no state of such a queue until the queue is configured again.
+#[test]
+fn the_engine_asks_about_a_queue_that_flux_no_longer_has_when_it_is_configured_again() {
+    let asked_queues = |engine: &mut Engine| match engine.handle(NOW, Event::Timer(Timer::Queues)).pop() {
+        Some(Effect::AskQueues(queues)) => queues.len(),
+        _ => 0,
+    };
+    let configure = |engine: &mut Engine, queues: &[&str]| {
+        let queues = queues.iter().map(|name| ((*name).into(), None)).collect();
+        engine.handle(NOW, Event::ConfiguredQueues(queues));
+    };
+    for (name, others) in [(Some("q1"), ["q2", "q1"].as_slice()), (None, &[])] {
+        let mut engine = Engine::new(OWNER);
+        let job = HostJob { queue: name.map(str::to_owned), ..HostJob::new(7) };
+        engine.handle(NOW, Event::New(Host::facts(JobId(1), &job)));
+        engine.handle(NOW, Event::Gone(JobId(1)));
+        for is_missing in [false, true] {
+            let report = QueueReport { is_stopped: Some(true), is_missing, parent: None };
+            engine.handle(NOW, Event::QueueStates(vec![(name.map(Into::into), report)]));
+            assert_eq!(asked_queues(&mut engine), usize::from(!is_missing));
+        }
+        configure(&mut engine, &["q2"]);
+        engine.handle(NOW, Event::New(Host::facts(JobId(2), &job)));
+        assert_eq!(asked_queues(&mut engine), 0);
+        configure(&mut engine, others);
+        assert_eq!(asked_queues(&mut engine), 1);
+    }
+}
+
 #[test]
 fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
     let mut engine = Engine::new(OWNER);

@@ -42,6 +42,7 @@ impl Host {
                         name.clone(),
                         QueueReport {
                             is_stopped: Some(is_stopped),
+                            is_missing: false,
                             parent: parent.map(|it| it.as_str().into()),
                         },
                     )

@@ -239,7 +239,7 @@ fn a_cached_priority_is_not_used_after_a_queue_gets_a_parent_with_a_lower_maximu
         host.send_event(Event::Reprioritize);
     }
     assert_eq!(host.jobs[&standby].priority, Some(20_000));
-    let report = QueueReport { is_stopped: Some(false), parent: Some("q1".into()) };
+    let report = QueueReport { is_stopped: Some(false), is_missing: false, parent: Some("q1".into()) };
     host.send_event(Event::QueueStates(vec![(Some("q2".into()), report)]));
     assert_eq!(host.jobs[&standby].priority, Some(50));
 }
