@@ -121,7 +121,7 @@ test_expect_success 'SIGTERM ends sync --watch with exit status 0' '
 	kill $watch && wait $watch && retry grep STOPPING=1 notices && cat watch.log && test_must_be_empty watch.out
 '
 test_expect_success 'sync --watch refuses a database that does not exist at its start' '
-	test_expect_code 2 flux fairshare sync --watch -p nowhere.db 2>err && grep "nowhere.db: No such file" err
+	test_expect_code 2 flux fairshare sync --watch -p nowhere.db 2>err && grep "nowhere.db: no such file; -p FILE" err
 '
 test_expect_success 'sync --watch refuses to fetch only' '
 	test_expect_code 2 flux fairshare sync --watch --only fetch -p $DB 2>err && grep "cannot be used with" err
