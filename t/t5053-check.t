@@ -128,7 +128,8 @@ test_expect_success 'the commands in the answer name the instance that --uri nam
 	(
 		uri=$FLUX_URI && unset FLUX_URI && test_expect_code 1 run_as 5002 check --uri $uri -n1 >out && cat out && tr "\n" " " <out >joined &&
 		grep "as in \"flux fairshare check --uri $uri -q q -n1\"" joined && test_expect_code 1 run_as 5002 check --uri $uri -q q -n1 -B Z >out && cat out &&
-		tr "\n" " " <out >joined && grep "Accepted with: \"FLUX_URI=$uri flux submit .*-B A" joined
+		tr "\n" " " <out >joined && grep "Accepted with: \"FLUX_URI=$uri flux submit .*-B A" joined &&
+		test_expect_code 1 run_as own jobs -j f1 --uri $uri 2>err && cat err && grep "\"flux fairshare why .*1 --uri $uri\" explains" err
 	)
 '
 # accepted_with TEXT OPTION...: checks a job that is rejected. The answer has TEXT, and the command in the answer is accepted.

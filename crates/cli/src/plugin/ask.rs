@@ -27,6 +27,11 @@ pub(crate) struct InstanceArg {
 }
 
 impl InstanceArg {
+    /// Returns the option ` --uri URI` for a command of this project. Empty without `--uri`.
+    pub(crate) fn option(&self) -> String {
+        self.uri.as_ref().map_or(String::new(), |uri| format!(" --uri {}", quote_for_shell(uri)))
+    }
+
     /// Returns the prefix `FLUX_URI=URI ` for a command of Flux, which has no option `--uri`. Empty without `--uri`.
     pub(crate) fn variable(&self) -> String {
         self.uri.as_ref().map_or(String::new(), |uri| format!("FLUX_URI={} ", quote_for_shell(uri)))

@@ -182,10 +182,9 @@ fn add_database_path(remedy: &str, found: &Found) -> String {
 
 /// Inserts the instance that `--uri` names into the suggested commands.
 fn add_uri(remedy: String, instance: &InstanceArg) -> String {
-    let Some(uri) = instance.uri.as_deref().map(quote_for_shell) else { return remedy };
     let own = ["push", "sync", "status", "budget deposit", "budget remove"];
     let own = own.map(|command| format!("flux fairshare {command}"));
-    let remedy = own.iter().fold(remedy, |text, it| text.replace(it, &format!("{it} --uri {uri}")));
+    let remedy = own.iter().fold(remedy, |text, it| text.replace(it, &format!("{it}{}", instance.option())));
     let of_flux = ["flux jobtap", "flux cancel", "flux --parent"];
     of_flux.iter().fold(remedy, |text, it| text.replace(it, &format!("{}{it}", instance.variable())))
 }

@@ -124,14 +124,18 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let missing: Vec<&u64> = ids.iter().filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id)).collect();
     for id in &missing {
-        remark(format_args!("{} {}", words.job(**id), explain_unlisted_job(&flux, **id, is_owner, &words)));
+        remark(format_args!(
+            "{} {}",
+            words.job(**id),
+            explain_unlisted_job(args, &flux, **id, is_owner, &words)
+        ));
     }
     Ok(if missing.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 /// Returns why the plugin does not list a job, as a sentence without a subject, with the command that explains the job.
-fn explain_unlisted_job(flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
-    let why = format!("\"flux fairshare why {}\" explains", words.job(id));
+fn explain_unlisted_job(args: &Args, flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
+    let why = format!("\"flux fairshare why {}{}\" explains", words.job(id), args.instance.option());
     let Some(job) = ask_listed::<HashMap<String, u64>>(flux, id, &["userid", "state"]) else {
         return format!(
             "is not listed by Flux, or Flux does not show it to you; {why} a job of yours that ended"

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     let plugins = list_plugins(&flux)?;
     let Some(name) = find_plugin(&plugins) else {
-        let load = load_command(None);
+        let load = args.instance.variable() + &load_command(None);
         remark(describe_job_instance(&flux).unwrap_or_else(|| {
             format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
         }));
