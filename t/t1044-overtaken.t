@@ -124,6 +124,10 @@ test_expect_success 'a reservation ends when the queue of the job is removed fro
 	jq "del(.queues.batch)" conf.json >removed.json && cp conf.json kept.json && cp removed.json conf.json && flux config reload &&
 	cancel $a && wait_ended $a && wait_scheduled $b && wait_running $c && is_state SCHED $b && mf check
 '
+test_expect_success 'explain names the removed queue as the reason' '
+	mf rpc explain "{\"jobs\":[$(flux job id $b)]}" | sed "s/^ok //" >why.json && jq -e ".jobs[0].others | map(.cause) == [\"queue-stopped\"] and
+		(.[0].text | test(\"^queue batch is not in Flux.s configuration: \"))" why.json
+'
 test_expect_success 'the reservation returns when the queue is configured and started again' '
 	cancel $c && wait_ended $c && cp kept.json conf.json && flux config reload && flux queue start --quiet batch && wait_running $b &&
 	d=$(mf submit 5002 -B small -q debug) && wait_held_by $d max-running-jobs-user-limit && cancel $b && wait_running $d && cancel_all

@@ -171,11 +171,9 @@ impl MfPriority {
             let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_ok()));
             return;
         }
-        // Flux's error about a queue that it does not have.
-        let is_missing = matches!(reply, Err(Error { errno: EINVAL, .. }));
-        let state = reply.ok().and_then(|reply| serde_json::from_str::<QueueState>(reply).ok());
+        let state = QueueState::read(reply);
         if self.queues.borrow().by_engine.open.contains_key(&number) {
-            let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref(), is_missing);
+            let states = self.queues.borrow_mut().by_engine.note_reply(number, state.as_ref());
             let Some(states) = states else { return };
             let _ = self.feed_event(host, None, Event::QueueStates(states));
             return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Asks the job manager for the states of queues: started and enabled. Plugins cannot read these otherwise.
 
+use crate::jobtap::{EINVAL, Error};
 use fairshare::insert_all;
 use fairshare_engine::engine::QueueReport;
 use fairshare_engine::ids::QueueName;
@@ -30,9 +31,23 @@ pub(super) struct QueueState {
     pub parent: Option<QueueName>,
     /// Why the jobs of a started queue do not reach the scheduler: `scheduler` or `parent`.
     pub blocked: Option<String>,
+    /// True if Flux does not have the queue.
+    #[serde(skip)]
+    pub is_missing: bool,
 }
 
 impl QueueState {
+    /// Reads the job manager's reply about a queue. Returns `None` if the state is unknown.
+    pub fn read(reply: Result<&str, Error>) -> Option<QueueState> {
+        match reply {
+            Ok(reply) => serde_json::from_str(reply).ok(),
+            Err(Error { errno: EINVAL, .. }) => {
+                Some(QueueState { is_missing: true, ..QueueState::default() })
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Returns true if the queue or its parent is stopped. Returns `None` while no scheduler is loaded, because Flux
     /// then reports every queue as stopped.
     fn is_stopped(&self) -> Option<bool> {
@@ -49,7 +64,7 @@ pub(super) type QueueAnswers = Vec<(Name, QueueReport)>;
 #[derive(Default)]
 pub(super) struct QueueStates {
     /// For each queue, the state that the job manager reported last, and the time of the report in seconds
-    /// since the epoch. The state is `None` if the queue does not exist.
+    /// since the epoch. The state is `None` if the reply could not be read.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
     /// The queues in requests that the job manager has not answered, by the number of the request.
     under_way: BTreeMap<u32, Name>,
@@ -67,23 +82,15 @@ pub(super) struct QueueStateRequests {
 }
 
 impl QueueStateRequests {
-    /// Records the answer to question `number`. `is_missing` is true if Flux does not have the queue. After the last
-    /// answer, returns all answers, except for queues whose states are unknown.
-    pub fn note_reply(
-        &mut self,
-        number: u32,
-        state: Option<&QueueState>,
-        is_missing: bool,
-    ) -> Option<QueueAnswers> {
+    /// Records the answer to question `number`. After the last answer, returns all answers, except for queues
+    /// whose states are unknown.
+    pub fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
-            None => {
-                let is_stopped = is_missing.then_some(true);
-                self.answers.push((name, QueueReport { is_stopped, is_missing, parent: None }));
-            }
-            Some((state, is_stopped @ Some(_))) => {
-                self.answers
-                    .push((name, QueueReport { is_stopped, is_missing, parent: state.parent.clone() }));
+            None => self.answers.push((name, QueueReport::default())),
+            Some((QueueState { is_missing, parent, .. }, is_stopped @ Some(_))) => {
+                let (is_missing, parent) = (*is_missing, parent.clone());
+                self.answers.push((name, QueueReport { is_stopped, is_missing, parent }));
             }
             Some((_, None)) => {}
         }
@@ -167,7 +174,7 @@ mod tests {
             // Before flux-core 0.88, Flux reports a queue without a scheduler as stopped.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
-            let state: QueueState = serde_json::from_str(reply).unwrap();
+            let state = QueueState::read(Ok(reply)).unwrap();
             assert_eq!(state.is_stopped(), is_stopped, "{reply}");
         }
     }
@@ -189,12 +196,12 @@ mod tests {
         let open = [(1, name("a")), (2, name("b")), (3, name("c")), (4, name("d"))].into();
         let mut queues = QueueStateRequests { open, ..QueueStateRequests::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
-        assert_eq!(queues.note_reply(1, Some(&state(false)), false), None);
-        assert_eq!(queues.note_reply(1, Some(&state(false)), false), None, "an answer counts once");
+        assert_eq!(queues.note_reply(1, Some(&state(false))), None);
+        assert_eq!(queues.note_reply(1, Some(&state(false))), None, "an answer counts once");
         let offline = QueueState { blocked: Some("scheduler".to_owned()), ..state(false) };
-        assert_eq!(queues.note_reply(2, Some(&offline), false), None);
-        assert_eq!(queues.note_reply(3, None, false), None);
-        let all = queues.note_reply(4, None, true);
+        assert_eq!(queues.note_reply(2, Some(&offline)), None);
+        assert_eq!(queues.note_reply(3, None), None);
+        let all = queues.note_reply(4, QueueState::read(Err(Error { call: "", errno: EINVAL })).as_ref());
         let reports = [report(Some(true), false), report(None, false), report(Some(true), true)];
         assert_eq!(all, Some(["a", "c", "d"].map(name).into_iter().zip(reports).collect()));
     }

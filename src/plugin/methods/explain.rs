@@ -101,10 +101,16 @@ fn add_queue_state(queues: &QueueStates, why: &mut Why) {
         |reason: &Option<String>| reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
     if !state.start {
         why.others.retain(|blocker| blocker.cause != "resources");
-        let text = format!("{label} is stopped{}", format_reason(&state.stop_reason));
+        let text = if state.is_missing {
+            format!(
+                "{label} is not in Flux's configuration: cancel the job, or ask an administrator to add the queue"
+            )
+        } else {
+            format!("{label} is stopped{}", format_reason(&state.stop_reason))
+        };
         why.others.push(Blocker::plain("queue-stopped", text));
     }
-    if !state.enable {
+    if !state.enable && !state.is_missing {
         let text = format!("{label} takes no new jobs{}", format_reason(&state.disable_reason));
         why.others.push(Blocker::plain("queue-disabled", text));
     }
