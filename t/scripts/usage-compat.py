@@ -104,6 +104,10 @@ class History:
         rng, cur = self.rng, self.db.cursor()
         self.users = []
         for uid in range(5001, 5001 + rng.randrange(1, 8)):
+            if not self.same and rng.random() < 0.1:
+                # A former name of the user, whose associations were removed.
+                self.db.execute("INSERT INTO job_usage_factor_table (username, userid, bank) VALUES (?, ?, ?)",
+                                (f"former{uid}", uid, rng.choice(self.banks)))
             places = rng.sample(self.banks, rng.randrange(1, min(3, len(self.banks)) + 1))
             for bank in places:
                 self.db.execute(

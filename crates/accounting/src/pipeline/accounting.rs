@@ -17,8 +17,8 @@ type UserAndBank = (i64, usize);
 #[derive(Default)]
 struct Group {
     number: u32,
-    /// The end of the newest counted job, for each row of the factor table. If several rows belong to one
-    /// association, a job counts once for each row whose end is earlier than the end of the job.
+    /// The end of the newest counted job, for each row of the factor table, including rows of removed users. A job
+    /// counts once for each row whose end is earlier than the end of the job.
     newest: Vec<f64>,
 }
 
@@ -27,9 +27,9 @@ pub(super) fn plan_run(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnM
     let ledger = snapshot.ledger(progress)?;
     let bins = snapshot.bins(&ledger)?;
     let mut tally = Tally { ignored_credits: snapshot.credits()?.len(), ..Tally::default() };
-    let groups = group_accounts(&ledger);
     let names: HashMap<&str, usize> =
         ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect();
+    let groups = group_accounts(&ledger, &names);
     let mut jobs = Vec::new();
     snapshot.ended_jobs(Which::All, &mut |job| {
         let bank = job.bank.and_then(|bank| names.get(bank)).copied();
@@ -78,12 +78,13 @@ pub(super) fn plan_run(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnM
     Ok(Plan { ledger, bins, changes, marks: None, tally })
 }
 
-fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
+fn group_accounts(ledger: &Ledger, names: &HashMap<&str, usize>) -> HashMap<UserAndBank, Group> {
     let mut groups: HashMap<UserAndBank, Group> = HashMap::with_capacity(ledger.accounts.len());
-    for account in &ledger.accounts {
-        let Some(counted) = account.counted else { continue };
+    let removed = ledger.removed.iter().map(|(bank, counted)| Some((*names.get(bank.as_str())?, *counted)));
+    let present = ledger.accounts.iter().map(|account| Some((account.bank, account.counted?)));
+    for (bank, counted) in present.chain(removed).flatten() {
         let number = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-        let group = groups.entry((counted.userid, account.bank)).or_default();
+        let group = groups.entry((counted.userid, bank)).or_default();
         if group.newest.is_empty() {
             group.number = number;
         }

@@ -85,6 +85,8 @@ pub struct Ledger {
     pub accounts: Vec<Account>,
     /// The banks of the bank table, followed by banks that only associations name.
     pub banks: Vec<BankWithUsage>,
+    /// The bank's name and the row in the factor table of each pair of user and bank that is no longer an association.
+    pub removed: Vec<(String, Counted)>,
 }
 
 const ASSOCIATION: [Column; 5] =
@@ -261,7 +263,7 @@ impl Snapshot<'_> {
         for (bank, parent) in ledger.banks.iter_mut().zip(&parents) {
             bank.parent = parent.as_ref().and_then(|parent| names.get(parent)).copied();
         }
-        let Ledger { accounts, banks } = &mut ledger;
+        let Ledger { accounts, banks, .. } = &mut ledger;
         self.visit_numbered_rows("association_table", &ASSOCIATION, |cells| {
             let name = cells.text(2)?;
             let bank = match names.get(name) {
@@ -287,14 +289,17 @@ impl Snapshot<'_> {
             Ok(())
         })?;
         let mut finder = AccountFinder::new(&ledger);
-        let mut found = Vec::with_capacity(ledger.accounts.len());
+        let (mut found, mut removed) = (Vec::with_capacity(ledger.accounts.len()), Vec::new());
         self.visit_numbered_rows("job_usage_factor_table", &FACTOR, |cells| {
-            if let Some(at) = finder.find(cells.text(0)?, cells.text(2)?) {
-                let userid = cells.user_id(1);
-                found.push((at, Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) }));
+            let (userid, bank) = (cells.user_id(1), cells.text(2)?);
+            let counted = Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) };
+            match finder.find(cells.text(0)?, bank) {
+                Some(at) => found.push((at, counted)),
+                None => removed.push((bank.to_owned(), counted)),
             }
             Ok(())
         })?;
+        ledger.removed = removed;
         for (at, counted) in found {
             if let Some(account) = ledger.accounts.get_mut(at) {
                 account.counted = Some(counted);

@@ -106,6 +106,16 @@ fn jobs_that_flux_accounting_counted_are_not_counted_again() {
     assert_eq!(site.usages(), [35.0, 7.0, 0.0]);
 }
 
+/// If a user is renamed, flux-accounting keeps the row of the former name, which has the same user id.
+#[test]
+fn the_flux_accounting_rule_counts_a_job_again_for_a_former_name_of_its_user() {
+    let site = Site::new("renamed");
+    site.run_sql("INSERT INTO job_usage_factor_table (username, userid, bank) VALUES ('former', 1, 'A'), ('former', 1, 'B')");
+    site.add_job(1, 1, "A", END - 5.0, 10.0);
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, END - 1.0).expect("a run");
+    assert_eq!(site.usages(), [20.0, 0.0, 0.0]);
+}
+
 #[test]
 fn sync_counts_a_late_record_that_flux_accounting_skipped() {
     for (name, bank) in [("late_named", "A"), ("late_nameless", "")] {
