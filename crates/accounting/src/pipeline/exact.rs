@@ -287,12 +287,11 @@ impl Run<'_> {
     pub(super) fn bin_count(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
-        let (floor, ceiling) = (ratio.floor() as usize, (ratio.ceil() as usize).max(1));
+        let added = if ratio < 1.0 { 4 } else { ratio.floor() as usize };
         match stored {
-            Some(stored) if !recount || stored == floor => stored.max(1),
-            Some(_) => ceiling,
-            None if floor == 0 => 4,
-            None => floor,
+            Some(stored) if !recount || stored == added => stored.max(1),
+            Some(_) => (ratio.ceil() as usize).max(1),
+            None => added,
         }
     }
 

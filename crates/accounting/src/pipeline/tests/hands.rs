@@ -349,6 +349,17 @@ fn a_recount_removes_bins_beyond_the_reset_period() {
     assert_eq!(site.bins(1), [10.0, 0.0, 0.0, 0.0]);
 }
 
+/// If the reset period is shorter than the half-life, `flux account add-user` makes four bins.
+#[test]
+fn a_recount_keeps_the_bins_of_a_reset_period_shorter_than_the_half_life() {
+    let site = Site::new("short_reset");
+    site.run_sql("UPDATE config_table SET value = '500' WHERE key = 'priority_usage_reset_period'");
+    site.add_job(1, 1, "A", FIRST, 8.0);
+    site.run(END + 1.0).expect("a run");
+    assert!(site.recount(END + 2.0).expect("a recount").associations.is_empty());
+    assert_eq!(site.usages()[0], 4.0);
+}
+
 #[test]
 fn recount_shows_which_differences_the_next_sync_will_correct() {
     // END is the end of the first half-life period. flux-accounting does not decay usage at END, and a later sync
