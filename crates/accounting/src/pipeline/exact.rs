@@ -216,9 +216,7 @@ fn count_account(
     let credits = run.credits.count(run, at, kept_bins);
     let is_credited = credits.is_some() || run.has_counted_usage_credits(at);
     // flux-accounting stored the usage 0 and kept the bins, because the user was removed and added again.
-    let is_unknown = || run.marks.is_some() && run.is_foreign(at) && run.known_newest(at) == 0.0;
-    let is_back = account.usage == 0.0
-        && continuous::last_count(run, at).map_or_else(is_unknown, |known| known.usage > 0.0);
+    let is_back = account.usage == 0.0 && values.iter().any(|bin| *bin > 0.0);
     if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited && !is_back {
         return Some(CountedUsage { usage: None, continuous, credits });
     }

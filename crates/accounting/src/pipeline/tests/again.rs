@@ -145,6 +145,23 @@ fn the_next_sync_restores_the_usage_of_a_user_who_was_removed_and_added() {
 }
 
 #[test]
+fn sync_restores_usage_that_flux_accounting_counted_before_a_user_was_removed_and_added() {
+    for is_synced_before in [true, false] {
+        let site = Site::new(&format!("back_foreign_{is_synced_before}"));
+        site.add_job(1, 1, "A", FIRST, 1000.0);
+        if is_synced_before {
+            site.run(FIRST + 1.0).expect("a run");
+        }
+        site.add_job(2, 1, "A", FIRST + 2.0, 500.0);
+        site.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 3.0).expect("a run");
+        site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
+        site.add_user(1, "A");
+        site.run(FIRST + 4.0).expect("a run");
+        assert_eq!(site.usages()[0], 1500.0, "{is_synced_before}");
+    }
+}
+
+#[test]
 fn a_late_record_of_a_user_who_was_removed_and_added_counts() {
     let site = Site::new("back_late");
     site.add_job(1, 1, "A", FIRST, 1000.0);
