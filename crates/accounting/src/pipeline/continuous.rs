@@ -26,7 +26,8 @@ pub(super) fn count_bins(
     jobs: &[CountedJob],
     boundaries: u64,
 ) -> Vec<f64> {
-    let mut values = match last_count(run, at) {
+    // If the bins are empty, an administrator has cleared them.
+    let mut values = match last_count(run, at).filter(|_| bins.iter().any(|bin| *bin > 0.0)) {
         Some(last_count) => {
             let mut values = last_count.bins.clone();
             values.resize(bins.len(), 0.0);

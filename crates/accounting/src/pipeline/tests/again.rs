@@ -162,6 +162,20 @@ fn sync_restores_usage_that_flux_accounting_counted_before_a_user_was_removed_an
 }
 
 #[test]
+fn a_push_after_an_administrator_cleared_all_bins_contains_only_later_jobs() {
+    let site = make_site("cleared_by_hand");
+    site.add_job(1, 1, "A", FIRST, 80.0);
+    site.run(FIRST + 1.0).expect("a run");
+    site.run_sql(
+        "UPDATE association_table SET job_usage = 0; UPDATE job_usage_per_association_table SET value = 0",
+    );
+    site.add_job(2, 1, "A", FIRST + 2.0, 1.0);
+    site.run(FIRST + 3.0).expect("a run");
+    assert_eq!(site.usages()[0], 1.0);
+    assert!((0.9..1.1).contains(&pushed_usages(&site, FIRST + 4.0)[0]));
+}
+
+#[test]
 fn a_late_record_of_a_user_who_was_removed_and_added_counts() {
     let site = Site::new("back_late");
     site.add_job(1, 1, "A", FIRST, 1000.0);
