@@ -211,6 +211,21 @@ fn values_within_the_rounding_of_printed_usages_count_as_agreement() {
     );
 }
 
+/// Slurm computed with a usage of u0 of 71.7. Under depth-oblivious, the FairShare depends on the quotient of two usages.
+#[test]
+fn the_rounding_of_a_small_usage_changes_a_fair_share_of_depth_oblivious() {
+    let text = "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare\n\
+        root|||1.000000|1105452||1.000000|0.500000\n root|root|1|0.001167|0|0.000000|0.000000|1.000000\n\
+        \x20root|u5|535|0.624271|2|0.000002|0.000002|0.999997\n acct0||321|0.374562|1105449|0.999998|0.999998|0.157151\n\
+        \x20 acct0|u0|501|0.105070|71|0.000065|0.200986|0.265564\n  acct0|u1|394|0.082630|0|0.000000|0.000000|1.000000\n\
+        \x20 acct0|u2|697|0.146176|903007|0.816867|0.816867|0.020786\n  acct0|u3|0|0.000000|6008|0.005435|0.005435|0.000000\n\
+        \x20 acct0|u4|194|0.040686|196361|0.177630|0.177630|0.048499\n";
+    let check = |text: &str| fairshare(["check-import", "--tree", &file("import_small", text)]);
+    assert!(check(text).ok().starts_with("FairShare: 8 of 8 agree\n3 agree only within the rounding"));
+    // Rounding does not explain this value.
+    assert_eq!(check(&text.replace("0.265564", "0.290000")).status, 1);
+}
+
 #[test]
 fn check_import_compares_a_database_with_its_stored_fair_shares() {
     let site = super::site::Site::small("import_database");

@@ -2,7 +2,7 @@
 //! Values that the source system of a document had computed. The command compares them with its own values.
 
 /// The bank or association that a value belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Claimant {
     /// A bank, by its index in the builder's list.
     Bank(usize),

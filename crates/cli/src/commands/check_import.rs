@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare check-import`: compares the values that another system computed with ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use serde::Serialize;
@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::outcome::{Answer, Outcome, failure};
 use crate::site::facts::PolicyFacts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::site::names::list_associations_below;
 use crate::ui::output::{Facts, LimitArg, OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
@@ -146,31 +145,22 @@ fn collect_expected_values(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
         };
         return tree.leaves().filter_map(stored).collect();
     }
-    let mut banks = vec![None; tree.banks().len()];
-    let mut leaves = vec![None; tree.leaves().len()];
-    for (nodes, column) in
-        [(tree.banks().collect::<Vec<_>>(), &mut banks), (tree.leaves().collect::<Vec<_>>(), &mut leaves)]
-    {
-        for node in nodes {
-            if let Some(slot) = column.get_mut(tree.find_input_index(node)) {
-                *slot = Some(node);
-            }
-        }
-    }
-    let place = |claim: &Claim| match claim.node {
-        Claimant::Bank(index) => banks.get(index).copied().flatten(),
-        Claimant::Association(index) => leaves.get(index).copied().flatten(),
+    let find_claimant = |node: NodeId| match tree.kind(node) {
+        NodeKind::Bank => Claimant::Bank(tree.find_input_index(node)),
+        NodeKind::Association => Claimant::Association(tree.find_input_index(node)),
     };
-    loaded.claims.iter().filter_map(|claim| Some((place(claim)?, *claim))).collect()
+    let nodes: HashMap<Claimant, NodeId> =
+        tree.banks().chain(tree.leaves()).map(|node| (find_claimant(node), node)).collect();
+    loaded.claims.iter().filter_map(|claim| Some((*nodes.get(&claim.node)?, *claim))).collect()
 }
 
 fn pair_values(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Vec<Pair> {
-    let root = ranking.detail(tree, tree.root()).usage;
+    let rounding = Rounding { tree, ranking, counts: count_nodes_below(tree) };
     let pair = |(node, claim): &(NodeId, Claim)| {
         let detail = ranking.detail(tree, *node);
         let ours = find_computed_value(claim.quantity, &detail);
-        let rounding = || bound_rounding_error(tree, ranking, *node, claim.quantity, &detail, root);
-        let verdict = compare_value(claim, ours, rounding);
+        let bound = || rounding.bound_difference(*node, claim.quantity, &detail);
+        let verdict = compare_value(claim, ours, bound);
         Pair { node: *node, quantity: claim.quantity, theirs: claim.value, ours, verdict }
     };
     claims.iter().map(pair).collect()
@@ -211,34 +201,88 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
     }
 }
 
-/// Returns the largest difference between the other system's value and ours that comes from the rounding of
-/// usages. The other system prints usages as whole numbers, so each usage may be up to one unit too small.
-fn bound_rounding_error(
-    tree: &Tree,
-    ranking: &Ranking,
-    node: NodeId,
-    quantity: Quantity,
-    detail: &NodeDetail,
-    root: f64,
-) -> f64 {
-    let per = |usage: f64| if usage > 0.0 { 1.0 / usage } else { 0.0 };
-    let share = if detail.norm_shares > 0.0 { 1.0 / detail.norm_shares } else { 0.0 };
-    match quantity {
-        Quantity::LevelFs => {
-            let above = tree.parent(node).map_or(root, |bank| ranking.detail(tree, bank).usage);
-            let level = detail.level_fs.filter(|level| level.is_finite()).unwrap_or(0.0);
-            level * (per(detail.usage) + per(above))
+/// Returns the number of nodes at or below each node.
+fn count_nodes_below(tree: &Tree) -> Vec<f64> {
+    let mut counts = vec![1.0; tree.len()];
+    let banks: Vec<NodeId> = tree.banks().collect();
+    // A bank comes before its child banks, so in reverse order the count of the children is complete.
+    for node in tree.leaves().chain(banks.into_iter().rev()) {
+        let count = counts.get(node.index()).copied().unwrap_or(0.0);
+        if let Some(above) = tree.parent(node).and_then(|bank| counts.get_mut(bank.index())) {
+            *above += count;
         }
-        // A rank-based fair-share does not depend on the rounding of usages.
-        Quantity::FairShare if ranking.policy().is_rank() => 0.0,
-        Quantity::FairShare => {
-            detail.fairshare.unwrap_or(0.0) * std::f64::consts::LN_2 * 2.0 * per(root) * share
+    }
+    counts
+}
+
+/// The largest errors that come from the rounding of usages. The other system prints usages as whole numbers, so each
+/// usage that a user or a bank has of its own may be up to one unit too small.
+struct Rounding<'a> {
+    tree: &'a Tree,
+    ranking: &'a Ranking,
+    /// The number of nodes at or below each node.
+    counts: Vec<f64>,
+}
+
+impl Rounding<'_> {
+    fn error_of_usage(&self, node: NodeId) -> f64 {
+        self.counts.get(node.index()).copied().unwrap_or(0.0)
+    }
+
+    fn relative_error_of_usage(&self, node: NodeId) -> f64 {
+        let usage = self.ranking.usage(self.tree, node);
+        if usage > 0.0 { self.error_of_usage(node) / usage } else { 0.0 }
+    }
+
+    /// Returns the error of the effective usage under `classic`, a mean of the usages on the path from the root.
+    fn error_of_effective_usage(&self, node: NodeId) -> f64 {
+        let Rounding { tree, ranking, .. } = self;
+        let mut path: Vec<NodeId> = std::iter::successors(Some(node), |node| tree.parent(*node)).collect();
+        path.pop();
+        let of_root = self.relative_error_of_usage(tree.root());
+        let (mut error, mut above) = (0.0, None);
+        for node in path.into_iter().rev() {
+            let detail = ranking.detail(tree, node);
+            let own = detail.norm_usage * (self.relative_error_of_usage(node) + of_root);
+            let part = above.filter(|above| *above > 0.0).map_or(0.0, |above| detail.norm_shares / above);
+            error = own * (1.0 - part) + error * part;
+            above = Some(detail.norm_shares);
         }
-        Quantity::TreePercentage => 0.0,
-        Quantity::TreeUsage => 2.0 * per(root),
-        Quantity::GroupUsage => list_associations_below(tree, node).len() as f64 * 0.5,
+        error
+    }
+
+    /// Returns the largest difference between the other system's value and ours.
+    fn bound_difference(&self, node: NodeId, quantity: Quantity, detail: &NodeDetail) -> f64 {
+        let Rounding { tree, ranking, .. } = self;
+        let of_root = self.relative_error_of_usage(tree.root());
+        let path = || std::iter::successors(Some(node), |node| tree.parent(*node));
+        match quantity {
+            Quantity::LevelFs => {
+                let level = detail.level_fs.filter(|level| level.is_finite()).unwrap_or(0.0);
+                level * path().take(2).map(|node| self.relative_error_of_usage(node)).sum::<f64>()
+            }
+            // A rank-based fair-share does not depend on the rounding of usages.
+            Quantity::FairShare if ranking.policy().is_rank() => 0.0,
+            Quantity::FairShare => {
+                let share = if detail.norm_shares > 0.0 { 1.0 / detail.norm_shares } else { 0.0 };
+                let error = if ranking.policy() == Policy::DepthOblivious {
+                    // Each level multiplies the usage ratio by a power of the quotient of two usages.
+                    let relative = path().map(|node| self.relative_error_of_usage(node)).sum::<f64>();
+                    DAMPING_SLOPE * relative * detail.effective_usage
+                } else {
+                    self.error_of_effective_usage(node)
+                };
+                detail.fairshare.unwrap_or(0.0) * std::f64::consts::LN_2 * error * share
+            }
+            Quantity::TreePercentage => 0.0,
+            Quantity::TreeUsage => of_root,
+            Quantity::GroupUsage => self.error_of_usage(node) * 0.5,
+        }
     }
 }
+
+/// A factor for the error of an exponent that depends on usages itself.
+const DAMPING_SLOPE: f64 = 4.0;
 
 pub(super) const COLUMNS: [Column<'static>; 5] = [
     column("bank", "Bank", Style::Text),
