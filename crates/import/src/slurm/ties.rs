@@ -3,7 +3,6 @@
 //! program prints, but the ranks of the users in these accounts reveal it.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::{Account, Sheet};
 use fairshare::{Shares, group_all};
@@ -14,10 +13,6 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_fairshare_range_of_accounts(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
-    let mut users: HashMap<u64, usize> = HashMap::new();
-    for fairshare in sheet.users.iter().filter_map(|user| user.printed.fairshare) {
-        *users.entry(fairshare.to_bits()).or_default() += 1;
-    }
     let tie = |(at, account): (usize, &Account)| {
         let level = account.printed.level_fs.or_else(|| estimate_level_fs(account))?;
         Some(((account.parent, level.to_bits()), at))
@@ -33,10 +28,11 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
         });
         // If another user has the rank of the first user in these accounts, the first account inherited the tie. So a
         // tied account without users may have come before it. Elsewhere, such an account has no effect on the ranks.
-        let best = accounts.first().map_or(NO_USERS, rank).best;
-        let inside: usize =
-            accounts.iter().map(rank).filter(|rank| rank.best == best).map(|rank| rank.count).sum();
-        if users.get(&best.to_bits()).is_some_and(|all| *all > inside) {
+        let ranges = || accounts.iter().map(rank);
+        let best = ranges().next().unwrap_or(NO_USERS).best;
+        let count_best = || sheet.users.iter().filter(|user| user.printed.fairshare == Some(best)).count();
+        let inside: usize = ranges().filter(|range| range.best == best).map(|range| range.count).sum();
+        if ranges().any(|range| range.count == 0) && count_best() > inside {
             accounts.sort_by_key(|account| rank(account).count > 0);
         }
         for (position, account) in positions.into_iter().zip(accounts) {
