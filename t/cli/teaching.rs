@@ -124,6 +124,12 @@ fn an_unreadable_document_gets_a_format_hint() {
         ),
         ("yaml", "---\nshares:\n  shares: []\n", "YAML", "--json"),
         ("jobs", r#"{"jobs": [], "meta": {}}"#, "a list of jobs", "\"sshare -a --json\""),
+        (
+            "emulate",
+            r#"{"root": {"bank": "root", "children": []}}"#,
+            "flux account fairshare-emulate",
+            "with -p",
+        ),
         ("sacctmgr_json", r#"{"associations": [], "meta": {}}"#, "sacctmgr's JSON", "\"sshare -a --json\""),
         ("failed", "sshare: error: no\n", "an error message instead of data", "sshare: error: no"),
     ] {

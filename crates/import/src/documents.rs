@@ -72,6 +72,8 @@ pub(super) fn describe_content(text: &str) -> Option<&'static str> {
         "looks like a list of jobs: \"sshare -a --json\" prints the tree"
     } else if keys.contains("associations") {
         "looks like sacctmgr's JSON: \"sshare -a --json\" prints shares and usages, \"sacctmgr show assoc tree -P\" shares"
+    } else if keys.contains("root") {
+        "looks like the input of \"flux account fairshare-emulate\": read the database with -p"
     } else {
         "JSON of an unknown kind: expected a document with banks and associations, or the output of sshare or flux account"
     })
