@@ -234,7 +234,7 @@ impl Rounding<'_> {
         if usage > 0.0 { self.error_of_usage(node) / usage } else { 0.0 }
     }
 
-    /// Returns the error of the effective usage under `classic`, a mean of the usages on the path from the root.
+    /// Returns the error of the effective usage if it is a mean of the usages on the path from the root.
     fn error_of_effective_usage(&self, node: NodeId) -> f64 {
         let Rounding { tree, ranking, .. } = self;
         let mut path: Vec<NodeId> = std::iter::successors(Some(node), |node| tree.parent(*node)).collect();
@@ -265,7 +265,7 @@ impl Rounding<'_> {
             Quantity::FairShare if ranking.policy().is_rank() => 0.0,
             Quantity::FairShare => {
                 let share = if detail.norm_shares > 0.0 { 1.0 / detail.norm_shares } else { 0.0 };
-                let error = if ranking.policy() == Policy::DepthOblivious {
+                let error = if ranking.policy().multiplies_usage_ratios() {
                     // Each level multiplies the usage ratio by a power of the quotient of two usages.
                     let relative = path().map(|node| self.relative_error_of_usage(node)).sum::<f64>();
                     DAMPING_SLOPE * relative * detail.effective_usage

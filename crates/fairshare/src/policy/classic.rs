@@ -11,7 +11,8 @@ use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 
 impl Policy {
     /// Slurm's classic algorithm: 2^-(effective usage / norm shares).
-    pub const Classic: Policy = Policy::new(&SlurmPolicy { name: "classic", effective_usage });
+    pub const Classic: Policy =
+        Policy::new(&SlurmPolicy { name: "classic", effective_usage, multiplies_usage_ratios: false });
 }
 
 /// A ranking policy of Slurm with effective usages.
@@ -20,6 +21,7 @@ pub(super) struct SlurmPolicy {
     /// Computes the effective usage of a node that has its own shares and does not compete under the root. The
     /// arguments are the [`Step`] of the node and its normalized shares.
     pub(super) effective_usage: EffectiveUsage,
+    pub(super) multiplies_usage_ratios: bool,
 }
 
 type EffectiveUsage = fn(&Step, f64) -> f64;
@@ -39,6 +41,10 @@ impl RankingPolicy for SlurmPolicy {
 
     fn takes_parent_shares(&self) -> bool {
         true
+    }
+
+    fn multiplies_usage_ratios(&self) -> bool {
+        self.multiplies_usage_ratios
     }
 }
 

@@ -11,8 +11,11 @@ use crate::formula::Step;
 
 impl Policy {
     /// Slurm's variant of `classic` for deep and uneven trees.
-    pub const DepthOblivious: Policy =
-        Policy::new(&SlurmPolicy { name: "depth-oblivious", effective_usage: compute_effective_usage });
+    pub const DepthOblivious: Policy = Policy::new(&SlurmPolicy {
+        name: "depth-oblivious",
+        effective_usage: compute_effective_usage,
+        multiplies_usage_ratios: true,
+    });
 }
 
 /// Returns the effective usage of a node, R * norm shares, as Slurm's depth-oblivious formula computes it.

@@ -64,6 +64,11 @@ pub trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
+    /// Returns true if the effective usage of a node is a product of usage ratios, so that their relative errors add up.
+    fn multiplies_usage_ratios(&self) -> bool {
+        false
+    }
+
     /// Returns the usage that each node starts with, in the units of the options, or `None` for 0. Sums never contain this
     /// usage.
     fn initial_usage(&self, _: &Options) -> Option<f64> {
