@@ -379,7 +379,14 @@ fn compare_resources(
             ("node", request.nodes, [free.values().filter(is_free).count() as u64, nodes.len() as u64])
         }
     };
-    let free = format!("{} of {} free", number(free), count(total, unit));
+    let down = resources
+        .down
+        .iter()
+        .map(|set| set.execution.find_matching_nodes(&[]))
+        .collect::<Option<Vec<_>>>()?;
+    let down = down.iter().flat_map(BTreeMap::keys).filter(|rank| nodes.contains_key(rank)).count();
+    let down = if down > 0 { format!(" ({} down or drained)", count(down, "node")) } else { String::new() };
+    let free = format!("{} of {} free{down}", number(free), count(total, unit));
     let free = format!("it needs {}, and {owner} has {free}", count(needed, unit));
     Some([misfit, is_known.then_some(free)])
 }
@@ -559,11 +566,27 @@ mod tests {
             serde_json::from_value(json!({"queues": {"big": {"requires": ["big"]}}})).expect("queues");
         let alone = ResourceRequest { is_exclusive: true, ..shaped(4, 1, 1, 0) };
         for (queue, request, expected) in [
-            (None, shaped(4, 1, 8, 0), "it needs 4 nodes, and the instance has 2 of 8 nodes free"),
-            (None, shaped(4, 1, 2, 0), "it needs 4 nodes, and the instance has 7 of 8 nodes free"),
-            (None, alone, "it needs 4 nodes, and the instance has 2 of 8 nodes free"),
+            (
+                None,
+                shaped(4, 1, 8, 0),
+                "it needs 4 nodes, and the instance has 2 of 8 nodes free (1 node down or drained)",
+            ),
+            (
+                None,
+                shaped(4, 1, 2, 0),
+                "it needs 4 nodes, and the instance has 7 of 8 nodes free (1 node down or drained)",
+            ),
+            (
+                None,
+                alone,
+                "it needs 4 nodes, and the instance has 2 of 8 nodes free (1 node down or drained)",
+            ),
             (Some("big"), shaped(1, 1, 3, 0), "it needs 1 node, and queue big has 0 of 3 nodes free"),
-            (None, request(0, 40), "it needs 40 cores, and the instance has 26 of 64 cores free"),
+            (
+                None,
+                request(0, 40),
+                "it needs 40 cores, and the instance has 26 of 64 cores free (1 node down or drained)",
+            ),
         ] {
             let [_, text] = compare_resources(queue, &request, &resources, &configuration).expect("valid");
             assert_eq!(text.as_deref(), Some(expected), "{request:?}");
