@@ -205,7 +205,8 @@ test_expect_success 'the remedy after a failed reload loads the plugin from wher
 	check_findings 1 not-loaded && check_remedy not-loaded "" && check_findings 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
 '
 test_expect_success 'the remedy replaces the default plugin if it is loaded' '
-	remove_plugin && flux jobtap load .priority-default && check_findings 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && check_remedy not-loaded "" && check_findings 0
+	remove_plugin && flux jobtap load .priority-default && for command in status diff standing; do
+		FLUX_FAIRSHARE_DATABASE=$DB test_might_fail flux fairshare $command >out 2>&1; cat out; grep -e "flux jobtap load -r .priority-default" out || return 1; done && check_findings 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && check_remedy not-loaded "" && check_findings 0
 '
 for UPSTREAM in ${UPSTREAM_PLUGIN:+"$UPSTREAM_PLUGIN"} "$(pkg-config --variable=fluxlibdir flux-core)"/{job-manager/plugins,flux-fairshare/flux-accounting}/mf_priority.so; do
 	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
@@ -270,6 +271,14 @@ test_expect_success 'doctor reports a refusal of the database once, with its rem
 test_expect_success 'doctor finds a plugin of another version' '
 	mkdir -p other && LC_ALL=C sed "s/0\.1\.0/0.0.9/g" "$PLUGIN" >other/mf_priority.so && flux jobtap load -r mf_priority.so "$PWD/other/mf_priority.so" && flux fairshare push -p $DB &&
 	check_findings 0 other-version && grep "the plugin is version 0.0.9" doctor.json && check_remedy other-version "" && flux fairshare push -p $DB && check_findings 0
+'
+test_expect_success 'doctor finds an association whose user id no job can have, and diff leaves it out' '
+	flux account add-user --username=ghost --bank=A && run_sql "UPDATE association_table SET userid = 4294967295 WHERE username = \"ghost\"" &&
+	flux fairshare push -p $DB && check_findings 1 wrong-id && test_might_fail flux fairshare diff -p $DB >out && cat out && grep silver out && ! grep 4294967295 out && flux account delete-user --force ghost A && restore_database && check_findings 0
+'
+test_expect_success 'doctor finds that the service of flux account does not run, and that its remedy works' '
+	run_sql "UPDATE association_table SET max_sched_jobs = 0 WHERE userid = 5001" && flux fairshare push -p $DB && stop_service && check_findings 1 limits-hold-everything no-account-service &&
+	check_remedy no-account-service "" && restore_database
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 finish

@@ -94,7 +94,7 @@ test_expect_success 'the printed commands date a large credit back' '
 '
 test_expect_success 'invalid credits are rejected with a reason and nothing is stored' '
 	credit log --json >before.log &&
-	for row in "add user5004/B|USER/BANK and AMOUNT are missing" "add user5004 1 --reason x|expected USER/BANK, got \"user5004\"" \
+	for row in "add user5004/B|USER/BANK and AMOUNT are missing" "add user5004 1 --reason x|expected USER/BANK, got \"user5004\"; the usage of a bank is the sum of its associations" \
 		"add user5004/A 1 --reason x|there is no association user5004/A in the database" \
 		"add user5004/B much --reason x|AMOUNT: expected a number, got \"much\"" "add user5004/B inf --reason x|AMOUNT: expected a number" \
 		"add user5004/B 1|--reason is missing" "add user5004/B 1 --reason TEXT|--reason \"TEXT\" is not a reason" "add user5004/B 1 --reason <reason>|is not a reason" "add user5004/B 0 --reason x|AMOUNT is 0, which changes nothing" \

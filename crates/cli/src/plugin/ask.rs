@@ -143,8 +143,17 @@ fn describe_missing(flux: &Flux, method: &str) -> String {
     if let Some(text) = describe_job_instance(flux) {
         return text;
     }
-    let load = load_command(None);
+    let load = find_load_command(flux);
     format!("no fair-share plugin is loaded in this instance; its owner can load it with \"{load}\"")
+}
+
+/// Flux's own priority plugin. Flux loads it before all other plugins.
+pub(crate) const DEFAULT_PLUGIN: &str = ".priority-default";
+
+/// Returns the command that loads the plugin into an instance without it. If Flux's default plugin is loaded, the command removes it.
+pub(crate) fn find_load_command(flux: &Flux) -> String {
+    let plugins = request_plugins(flux).unwrap_or_default();
+    load_command(plugins.iter().map(String::as_str).find(|name| *name == DEFAULT_PLUGIN))
 }
 
 /// Returns the message for a request within `flux batch` or `flux alloc`, where the job's own instance has no site priorities.

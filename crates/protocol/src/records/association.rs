@@ -179,7 +179,7 @@ impl<S: AsRef<str> + Serialize> Record for AssociationRecord<S> {
 
 impl<S: AsRef<str> + Serialize> AssociationRecord<S> {
     /// Returns the user id; `None` if no job can have it.
-    fn user(&self) -> Option<UserId> {
+    pub fn user(&self) -> Option<UserId> {
         u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).map(UserId)
     }
 

@@ -14,8 +14,9 @@ use strum::VariantArray;
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, read_plugin_state};
 use crate::outcome::{Answer, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance};
-use crate::plugin::installed::load_command;
+use crate::plugin::ask::{
+    InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance, find_load_command,
+};
 use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
@@ -63,13 +64,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut data = push::read(&push, &mut |note| remark(note))?;
     let flux = args.instance.connect()?;
     let Some(name) = find_loaded_plugin(&flux)? else {
-        let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
+        let text = || format!("no priority plugin is loaded: \"{}\" loads it", find_load_command(&flux));
         return Err(failure(describe_job_instance(&flux).unwrap_or_else(text)));
     };
     let (Some(preview), owner) = push::ask(&push, &data)? else {
         let text = format!("{name} is flux-accounting's plugin, which can't say what a push would change");
         return Err(failure(text));
     };
+    // The plugin skips associations whose user id no job can have.
+    data.associations.retain(|record| record.user().is_some());
     data.associations.extend(owner);
     let state = read_plugin_state(&flux, &name)?;
     let pages = match live_tree::fetch(&flux) {

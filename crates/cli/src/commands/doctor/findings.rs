@@ -565,8 +565,12 @@ pub(super) fn check_instance(
         .iter()
         .flat_map(|user| user.banks.iter().map(|bank| (i64::from(user.userid.0), bank.bank_name.as_str())))
         .collect();
-    let wanted: BTreeSet<(i64, &str)> =
-        data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
+    let wanted: BTreeSet<(i64, &str)> = data
+        .iter()
+        .flat_map(|data| &data.associations)
+        .filter(|it| it.user().is_some())
+        .map(|it| (it.userid, it.bank.as_str()))
+        .collect();
     let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", user_label(*user));
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
     // A push adds a record of the instance owner if the database has none, so one more record in the plugin is normal.

@@ -19,7 +19,7 @@ use crate::ui::figures;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
-use fairshare_client::Flux;
+use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{self, Check};
 use fairshare_engine::ids::f58;
 
@@ -40,6 +40,8 @@ pub(super) struct Instance {
     pub refused: Vec<Fault>,
     /// The reason why the configuration on disk was not checked.
     pub unchecked: Option<String>,
+    /// Whether flux-accounting's service answers, by which `flux account` changes the database.
+    pub has_account_service: bool,
     /// Whether `[fairshare]` of the configuration on disk differs from the configuration in force.
     pub not_in_force: bool,
     /// The stopped queues.
@@ -72,6 +74,10 @@ impl Instance {
         let mut instance = Instance {
             queues: configured_queues(&flux),
             configuration: find_configuration(&flux),
+            has_account_service: !matches!(
+                flux.rpc("accounting.list_banks", "{}"),
+                Err(FluxError::Request { errno: libc::ENOSYS, .. })
+            ),
             ..Instance::default()
         };
         match instance.configuration.as_ref().map(|path| check_files_on_disk(&flux, path)) {

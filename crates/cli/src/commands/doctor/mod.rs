@@ -85,6 +85,15 @@ pub(super) fn run(args: &Args) -> Outcome {
                 findings.push(Finding::action("read-only-database", text, remedy));
             }
             findings.extend(check_instance(&instance, data, now, stale));
+            let is_needed =
+                |finding: &Finding| finding.code != "no-database" && finding.remedy.contains("flux account ");
+            if !instance.has_account_service && findings.iter().any(is_needed) {
+                let text =
+                    "flux-accounting's service does not run, so \"flux account\" cannot change the database";
+                let file = quote_for_shell(&path.display().to_string());
+                let remedy = format!("flux account-service -p {file} -t, or systemctl start flux-accounting");
+                findings.push(Finding::action("no-account-service", text, remedy));
+            }
             configuration = instance.configuration;
         }
         Err(fault) => {

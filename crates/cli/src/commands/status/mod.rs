@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
-use crate::plugin::ask::{InstanceArg, describe_job_instance, request_plugins};
-use crate::plugin::installed::load_command;
+use crate::plugin::ask::{
+    DEFAULT_PLUGIN, InstanceArg, describe_job_instance, find_load_command, request_plugins,
+};
 use crate::plugin::live_tree::fetch_live_tree_settings;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, half_life_text, now, number};
@@ -55,8 +56,6 @@ pub(crate) struct Args {
 
 /// Prefix of the plugin's name.
 const PLUGIN: &str = "mf_priority";
-/// Flux's own priority plugin. Flux loads it before all other plugins.
-const DEFAULT_PLUGIN: &str = ".priority-default";
 /// How long `status` waits for a locked database.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
 
@@ -76,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     let plugins = list_plugins(&flux)?;
     let Some(name) = find_plugin(&plugins) else {
-        let load = args.instance.variable() + &load_command(None);
+        let load = args.instance.variable() + &find_load_command(&flux);
         remark(describe_job_instance(&flux).unwrap_or_else(|| {
             format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
         }));

@@ -309,6 +309,11 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
             "{key} = {value}"
         );
     }
+    // No job can have this user id, so the plugin never has the association.
+    let mut with_impossible_id = data.clone();
+    with_impossible_id.associations[1].userid = i64::from(u32::MAX);
+    let codes = check_instance(&make_instance(|_| ()), Some(&with_impossible_id), NOW, STALE);
+    assert_eq!(finding_codes(&codes), Vec::<&str>::new());
     let users =
         make_instance(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
     let found = check_instance(&users, Some(&data), NOW, STALE);
