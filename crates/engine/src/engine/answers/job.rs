@@ -3,7 +3,9 @@
 
 use super::super::{Change, Changes, JobFacts, JobPriorities, Turn, View};
 use super::holds::{HoldNow, list_holds};
-use super::others::{Blocker, count_unnamed_dependencies, list_blockers, list_suggestions};
+use super::others::{
+    Blocker, count_unnamed_dependencies, list_blockers, list_suggestions, suggest_higher_score,
+};
 use super::release::{Release, estimate_release};
 use super::{Heading, QueueRules, note};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -207,7 +209,11 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let holds = list_holds(view, id, job, now);
     let release = estimate_release(view, id, job, &holds, now);
     let others = list_blockers(view, id, job, facts, view.priorities_of(id).as_ref());
-    let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
+    let explained = explain_priority(view, facts, now)?;
+    let mut helps = list_suggestions(view, job, facts, &holds, &release, now);
+    if let Some(posted) = explained.posted.as_ref().filter(|_| others.iter().any(|it| it.cause == "score")) {
+        helps.extend(suggest_higher_score(facts, &posted.made.terms));
+    }
     let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
     Some(Why {
         is_held: job.is_held() || !holds.is_empty(),
@@ -218,7 +224,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         others_total: others.len() + count_unnamed_dependencies(view, facts),
         others,
         helps,
-        ..explain_priority(view, facts, now)?
+        ..explained
     })
 }
 

@@ -11,7 +11,7 @@ use crate::accounts::{Association, AssociationId};
 use crate::engine::admission::unknown_association_text;
 use crate::ids::{JobId, QueueName, Word, f58};
 use crate::limits::{BlockState, Demand, Job, Phase, ScanCursor};
-use crate::priority::{Outcome, URGENCY_HOLD};
+use crate::priority::{Outcome, Term, URGENCY_DEFAULT, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -148,16 +148,12 @@ pub fn list_suggestions(
     facts: &JobFacts<'_>,
     holds: &[HoldNow],
     release: &Release,
-    others: &[Blocker],
     now: f64,
 ) -> Vec<Note> {
     let mut found = Vec::new();
     let id = facts.id;
     if facts.urgency == URGENCY_HOLD {
         found.push(note("urgency", format!("flux job urgency {} 16 allows it to run", f58(id.0))));
-    }
-    if others.iter().any(|blocker| blocker.cause == "score") {
-        found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
     }
     if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {
         found.push(note("wait", format!("waiting {} is enough", format_span(round_up(latest - now)))));
@@ -188,6 +184,27 @@ pub fn list_suggestions(
         found.push(note("ask", "ask the site for a higher limit"));
     }
     found
+}
+
+/// Returns suggestions for a job that its score holds. `terms` are the terms of its posted priority.
+pub fn suggest_higher_score(facts: &JobFacts<'_>, terms: &[Term<Word>]) -> Vec<Note> {
+    let is_positive_with = |name: &str, value: f64| {
+        let product =
+            |term: &Term<Word>| if term.name == name { term.weight as f64 * value } else { term.product };
+        terms.iter().map(product).sum::<f64>() >= 0.5
+    };
+    // The factor of the default urgency is 0.
+    let is_urgency_low = facts.urgency < URGENCY_DEFAULT && is_positive_with("urgency", 0.0);
+    let urgency = is_urgency_low
+        .then(|| note("urgency", format!("flux job urgency {} 16 allows it to run", f58(facts.id.0))));
+    let ask = if is_positive_with("fairshare", 1.0) {
+        Some("its fair-share grows as its association's usage decays; or ask the site")
+    } else {
+        urgency.is_none().then_some(
+            "ask the site: at the present weights, even the highest fair-share does not release it",
+        )
+    };
+    urgency.into_iter().chain(ask.map(|text| note("ask", text))).collect()
 }
 
 /// Returns true if the held job `id` would be released if only job `other` ended. Held jobs that come before job `id`

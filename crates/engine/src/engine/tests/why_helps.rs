@@ -146,6 +146,18 @@ fn why_suggests_only_actions_that_help_the_held_job() {
         (others(&host, pending_job), helps(&host, pending_job)),
         (vec![("score".into(), None)], vec!["ask".into()])
     );
+    // The weights of fair-share and urgency, the urgency, and the suggestions.
+    for (fairshare, weight, urgency, expected) in [
+        (1000, 100, 6, &["urgency"][..]),
+        (1000, 60, 6, &["urgency", "ask"]),
+        (0, 100, 6, &["ask"]),
+        (-10, 0, 16, &["ask"]),
+    ] {
+        host.push_weights(vec![("fairshare".to_owned(), fairshare), ("urgency".to_owned(), weight)]);
+        host.set_urgency(pending_job, urgency);
+        host.run_until_idle();
+        assert_eq!(helps(&host, pending_job), expected, "{fairshare} {weight}");
+    }
 }
 
 /// Each further job makes the search longer, so `why` computes a time only for up to 1,000 jobs.
