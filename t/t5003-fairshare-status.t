@@ -74,6 +74,13 @@ test_expect_success 'status -u refuses a user without a record' '
 test_expect_success 'status -b refuses a bank without associations' '
 	test_expect_code 1 run_status -b Z 2>err && grep "the plugin has no association in bank \"Z\"" err
 '
+test_expect_success OURS 'status counts the jobs of an association that a push removed' '
+	flux account delete-user --force user5003 B && flux fairshare push -p $DB && run_status >out && cat out && grep "^jobs          5 active, 2 running on 2 cores" out &&
+	grep "^held          3 jobs" out && flux account add-user --username=user5003 --userid=5003 --bank=B --shares=3 --max-running-jobs=1 && flux fairshare push -p $DB
+'
+test_expect_success OURS 'a guest reads who may list the jobs for a migration' '
+	test_must_fail run_as 5001 migrate 2>err; cat err; grep "only the instance owner may ask" err
+'
 test_expect_success OURS 'status shows the version of our plugin' '
 	run_status >out && cat out &&
 	grep "^plugin        mf_priority.so, version [0-9.]* (" out

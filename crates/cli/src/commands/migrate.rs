@@ -7,7 +7,7 @@ use std::io::Write;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::status::{find_loaded_plugin, read_plugin_state};
+use super::status::{describe_query_failure, find_loaded_plugin, read_plugin_state};
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
@@ -117,7 +117,7 @@ fn find_flux_accounting_plugin(flux: &Flux) -> Result<Option<String>> {
         {
             Err(failure(text))
         }
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(describe_query_failure(error)),
         Ok(_) => Ok(None),
     }
 }

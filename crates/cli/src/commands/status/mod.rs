@@ -144,7 +144,7 @@ fn last_sync(args: &Args) -> Result<Option<f64>, String> {
 }
 
 /// Describes a failed request; if permission is missing, adds that only the instance owner may ask.
-fn describe_query_failure(error: FluxError) -> Failure {
+pub(super) fn describe_query_failure(error: FluxError) -> Failure {
     match &error {
         FluxError::Request { errno, .. } if *errno == libc::EPERM => {
             failure(format!("{error}; only the instance owner may ask for the plugin's state"))
@@ -454,9 +454,12 @@ impl Counts {
     fn new(state: &Snapshot) -> Counts {
         let has_data = state.generation != Some(0);
         let all = || state.users.iter().flat_map(|user| &user.banks);
-        let sum = |value: fn(&AssociationSnapshot) -> i64| has_data.then(|| all().map(value).sum());
+        // Jobs of associations that a push removed still count.
+        let counted = || all().chain(&state.removed_associations);
+        let sum = |value: fn(&AssociationSnapshot) -> i64| has_data.then(|| counted().map(value).sum());
         let mut by_limit = BTreeMap::new();
-        for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
+        for limit in
+            counted().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
         {
             let name = RULES.parse(limit).map_or(limit.as_str(), |found| found.hold.name());
             *by_limit.entry(name.to_owned()).or_default() += 1;
@@ -473,7 +476,7 @@ impl Counts {
             running_jobs: sum(|association| association.cur_run_jobs),
             nodes: sum(|association| association.cur_nodes),
             cores: sum(|association| association.cur_cores),
-            held_jobs: has_data.then(|| all().map(|association| association.held_jobs.len()).sum()),
+            held_jobs: has_data.then(|| counted().map(|association| association.held_jobs.len()).sum()),
             held_by: has_data.then_some(by_limit),
         }
     }
