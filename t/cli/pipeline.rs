@@ -292,6 +292,11 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     assert_eq!(read_associations(&site)[0].1, 20.0);
     assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));
     assert_eq!(run_sync(&site, END + 101.0, &["--dry-run", "--json"]).json()["counted"], 0);
+    // sync names such a record only once.
+    let columns = "t_submit, t_run, t_inactive, ranks, R, jobspec, project, 'gone', requested_duration, actual_duration";
+    site.sql(&format!("INSERT INTO jobs SELECT '9', 4321, {columns} FROM jobs LIMIT 1"));
+    let text = recount(&[]).ok().to_owned();
+    assert!(text.contains("1 record of user 4321 not counted yet: no association in bank gone"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::sync::summary::describe_uncounted_records;
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
@@ -160,6 +161,7 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
         ));
     }
     let tally = &recount.plan.tally;
+    notes.extend(describe_uncounted_records(tally));
     if tally.records == 0 {
         notes.push(format!(
             "the database has no record of a job to count; \"{sync}\" fetches those that Flux still has"

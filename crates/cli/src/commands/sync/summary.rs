@@ -18,6 +18,23 @@ use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
+/// Returns texts about the records that were not counted: unreadable records, and those without an association.
+pub(in crate::commands) fn describe_uncounted_records(tally: &Tally) -> Vec<String> {
+    let unreadable = (tally.unreadable_count > 0).then(|| {
+        let id = |id: &String| id.parse().map_or_else(|_| printable(id).into_owned(), f58);
+        let jobs = tally.unreadable.iter().map(id).collect::<Vec<_>>().join(", ");
+        let more = if tally.unreadable_count > tally.unreadable.len() { ", ..." } else { "" };
+        let records = count(tally.unreadable_count, "record");
+        format!("{records} left out, because the resources or times can't be read: job {jobs}{more}")
+    });
+    let unplaced = tally.unplaced.iter().map(|(userid, bank, jobs)| {
+        let place = if bank.is_empty() { "a default bank".to_owned() } else { format!("bank {bank}") };
+        let user = u32::try_from(*userid).map_or_else(|_| userid.to_string(), format_user_or_id);
+        format!("{} of user {user} not counted yet: no association in {place}", count(*jobs, "record"))
+    });
+    unreadable.into_iter().chain(unplaced).collect()
+}
+
 /// Passes warnings about the usage count to `note`.
 pub(super) fn warn_about_usage_count(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
@@ -30,23 +47,7 @@ pub(super) fn warn_about_usage_count(args: &Args, tally: &Tally, note: &mut dyn 
             count(tally.repaired, "association")
         ));
     }
-    if tally.unreadable_count > 0 {
-        let id = |id: &String| id.parse().map_or_else(|_| printable(id).into_owned(), f58);
-        let jobs = tally.unreadable.iter().map(id).collect::<Vec<_>>().join(", ");
-        let more = if tally.unreadable_count > tally.unreadable.len() { ", ..." } else { "" };
-        say(format!(
-            "{} left out, because the resources or times can't be read: job {jobs}{more}",
-            count(tally.unreadable_count, "record")
-        ));
-    }
-    for (userid, bank, jobs) in &tally.unplaced {
-        let place = if bank.is_empty() { "a default bank".to_owned() } else { format!("bank {bank}") };
-        say(format!(
-            "{} of user {} not counted yet: no association in {place}",
-            count(*jobs, "record"),
-            u32::try_from(*userid).map_or_else(|_| userid.to_string(), format_user_or_id)
-        ));
-    }
+    describe_uncounted_records(tally).into_iter().for_each(&mut say);
     if tally.ignored_credits > 0 {
         say(format!("{} ignored by usage rule flux-accounting", count(tally.ignored_credits, "credit")));
     }
