@@ -519,12 +519,14 @@ pub(super) fn check_instance(
     }));
     found.extend(data.iter().flat_map(|data| check_queues(instance, data)));
     found.extend(check_scheduling(&instance.stopped));
-    found.extend(instance.unfetched.as_ref().map(|text| {
-        Finding::action("not-fetched", format!("the usage of ended jobs is not counted: {text}"), SYNC)
-    }));
-    found.extend(instance.no_job_list.as_ref().map(|fault| {
-        let text = format!("sync cannot fetch ended jobs: {fault}");
-        Finding::action("no-job-list", text, "flux module load job-list && flux fairshare sync")
+    found.extend(instance.unfetched.as_ref().map(|found| match found {
+        Ok(job) => {
+            Finding::action("not-fetched", format!("the usage of ended jobs is not counted: {job}"), SYNC)
+        }
+        Err(fault) => {
+            let text = format!("sync cannot fetch ended jobs: {fault}");
+            Finding::action("no-job-list", text, "flux module load job-list && flux fairshare sync")
+        }
     }));
     let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
     let others = other_priority_plugins(&instance.plugins, ours);

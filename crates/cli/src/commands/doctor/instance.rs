@@ -46,10 +46,8 @@ pub(super) struct Instance {
     pub not_in_force: bool,
     /// The stopped queues.
     pub stopped: StoppedQueues,
-    /// A job that ended long ago without a record in the database, in words.
-    pub unfetched: Option<String>,
-    /// Why job-list did not answer.
-    pub no_job_list: Option<String>,
+    /// A job that ended long ago without a record in the database, in words. The error is the reason why job-list did not answer.
+    pub unfetched: Option<Result<String, String>>,
     /// The plugin's answer to a dry push of the database, in words: the changes, or the reason of a refusal.
     pub push: Option<Result<String, String>>,
 }
@@ -100,10 +98,7 @@ impl Instance {
             let queues = instance.queues.iter().map(|name| Some(name.as_str()));
             let unnamed = instance.queues.is_empty().then_some(None);
             instance.stopped = StoppedQueues::ask(&flux, queues.chain(unnamed));
-            match find_unfetched_job(&flux, newest.unwrap_or(0.0), old) {
-                Ok(job) => instance.unfetched = job,
-                Err(fault) => instance.no_job_list = Some(fault),
-            }
+            instance.unfetched = find_unfetched_job(&flux, newest.unwrap_or(0.0), old).transpose();
             instance.push = match push::ask(push, data) {
                 Ok((None, _)) => None,
                 Ok((Some(preview), _)) => parts::describe_kinds(&preview.changes.difference).map(Ok),

@@ -7,6 +7,7 @@ mod instance;
 use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{Write, stdout};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -77,13 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     match asked {
         Ok(instance) => {
             let path = args.database.path();
-            if facts.is_some() && OpenOptions::new().append(true).open(path).is_err() {
-                let text = "this account may read the database but not write it: sync, update and limit fail";
-                let remedy =
-                    "run them as the owner of the database, or let this account write it: chown $USER";
-                let remedy = format!("{remedy} {}", quote_for_shell(&path.display().to_string()));
-                findings.push(Finding::action("read-only-database", text, remedy));
-            }
+            findings.extend(facts.as_ref().and_then(|_| find_read_only_file(path)));
             findings.extend(check_instance(&instance, data, now, stale));
             let is_needed =
                 |finding: &Finding| finding.code != "no-database" && finding.remedy.contains("flux account ");
@@ -139,6 +134,16 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`. Returns `None` if the database
 /// cannot be read.
+/// Returns a finding if this account cannot write the database.
+fn find_read_only_file(path: &Path) -> Option<Finding> {
+    OpenOptions::new().append(true).open(path).err()?;
+    let text = "this account may read the database but not write it: sync, update and limit fail";
+    let file = quote_for_shell(&path.display().to_string());
+    let remedy =
+        format!("run them as the owner of the database, or let this account write it: chown $USER {file}");
+    Some(Finding::action("read-only-database", text, remedy))
+}
+
 fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<DatabaseFacts> {
     let found = args.database.found();
     match read_and_check(args, now) {

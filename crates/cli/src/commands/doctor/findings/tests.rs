@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use super::*;
+use crate::commands::doctor::find_read_only_file;
 use crate::commands::doctor::instance::make_unreadable_database_finding;
 use fairshare_accounting::store::{Fault, Reason, StoreError};
 use serde_json::{Value, json};
@@ -252,9 +253,20 @@ fn doctor_reports_stopped_queues_the_scheduler_and_ended_jobs_without_a_record()
     };
     assert_eq!(list_codes(&|it| stop(it, "repair")), ["queues-stopped"]);
     assert_eq!(list_codes(&|it| stop(it, "Scheduler is offline")), ["scheduler-offline"]);
-    assert_eq!(list_codes(&|it| it.unfetched = Some("job x".to_owned())), ["not-fetched"]);
-    assert_eq!(list_codes(&|it| it.no_job_list = Some("no service".to_owned())), ["no-job-list"]);
+    assert_eq!(list_codes(&|it| it.unfetched = Some(Ok("job x".to_owned()))), ["not-fetched"]);
+    assert_eq!(list_codes(&|it| it.unfetched = Some(Err("no service".to_owned()))), ["no-job-list"]);
     assert_eq!(list_codes(&|it| it.not_in_force = true), ["config-not-loaded"]);
+}
+
+#[test]
+fn doctor_finds_a_database_that_this_account_cannot_write() {
+    // A directory can be read but not written, also by root.
+    let found = find_read_only_file(&std::env::temp_dir()).expect("a finding");
+    assert_eq!(found.code, "read-only-database");
+    let file = std::env::temp_dir().join(format!("doctor-writable-{}", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(find_read_only_file(&file), None);
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
