@@ -3,6 +3,7 @@
 //! jobs start before.
 
 use super::host::Host;
+use super::scopes::virtual_queues::make_q2_virtual_queue;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::why::{any_jobs, explain_job, limited_record, make_site, submit_all, timed_job};
 use crate::accounts::{Association, Cap, Scope, SiteLimit, Target};
@@ -151,11 +152,6 @@ fn why_predicts_a_release_from_the_running_jobs_that_end_first() {
     engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     engine.handle(NOW, Event::Eventlog(JobId(1_101), Some(Vec::new())));
     assert_eq!((predict(&engine).latest, predict(&engine).reason.code.as_ref()), (None, "many"));
-}
-
-fn make_q2_virtual_queue(host: &mut Host) {
-    host.parents.insert("q2".to_owned(), "q1".to_owned());
-    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
 
 fn exempt_queue_from_association_limits(host: &mut Host, queue: &str) {

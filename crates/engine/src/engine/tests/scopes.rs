@@ -10,7 +10,7 @@ mod reservation_holders;
 mod standings;
 mod stopped_queues;
 mod submissions;
-mod virtual_queues;
+pub mod virtual_queues;
 
 use super::host::Host;
 use super::live::{accounts, leaves, make_host_with_live_fairshare, tree};

@@ -8,7 +8,7 @@ use crate::engine::answers::{AssociationFilter, LimitUsage, Open};
 use crate::ids::QueueName;
 
 /// Makes q2 a virtual queue of q1.
-fn make_q2_virtual_queue(host: &mut Host) {
+pub fn make_q2_virtual_queue(host: &mut Host) {
     host.parents.insert("q2".to_owned(), "q1".to_owned());
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
