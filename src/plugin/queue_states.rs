@@ -27,8 +27,6 @@ pub(super) struct QueueState {
     pub start: bool,
     /// Why the queue is stopped.
     pub stop_reason: Option<String>,
-    /// The queue whose resources a virtual queue uses.
-    pub parent: Option<QueueName>,
     /// Why the jobs of a started queue do not reach the scheduler: `scheduler` or `parent`.
     pub blocked: Option<String>,
     /// True if Flux does not have the queue.
@@ -57,7 +55,7 @@ impl QueueState {
     }
 }
 
-/// The states of queues. A queue for which the job manager did not answer has the default state.
+/// The states of queues.
 pub(super) type QueueAnswers = Vec<(Name, QueueReport)>;
 
 /// The states that the job manager reported, and the questions that it has not answered.
@@ -86,14 +84,15 @@ impl QueueStateRequests {
     /// whose states are unknown.
     pub fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
-        match state.map(|state| (state, state.is_stopped())) {
-            None => self.answers.push((name, QueueReport::default())),
-            Some((QueueState { is_missing, parent, .. }, is_stopped @ Some(_))) => {
-                let (is_missing, parent) = (*is_missing, parent.clone());
-                self.answers.push((name, QueueReport { is_stopped, is_missing, parent }));
-            }
-            Some((_, None)) => {}
-        }
+        let report = match state.map(|state| (state.is_missing, state.is_stopped())) {
+            None => Some(QueueReport::Unknown),
+            Some((true, _)) => Some(QueueReport::Missing),
+            Some((false, is_stopped)) => is_stopped.map(|is_stopped| match is_stopped {
+                true => QueueReport::Stopped,
+                false => QueueReport::Started,
+            }),
+        };
+        self.answers.extend(report.map(|report| (name, report)));
         self.open.is_empty().then(|| std::mem::take(&mut self.answers))
     }
 }
@@ -192,7 +191,6 @@ mod tests {
     #[test]
     fn the_engine_gets_the_states_of_all_queues_after_the_last_reply() {
         let name = |name: &str| Some(QueueName::from(name));
-        let report = |is_stopped, is_missing| QueueReport { is_stopped, is_missing, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c")), (4, name("d"))].into();
         let mut queues = QueueStateRequests { open, ..QueueStateRequests::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
@@ -202,7 +200,7 @@ mod tests {
         assert_eq!(queues.note_reply(2, Some(&offline)), None);
         assert_eq!(queues.note_reply(3, None), None);
         let all = queues.note_reply(4, QueueState::read(Err(Error { call: "", errno: EINVAL })).as_ref());
-        let reports = [report(Some(true), false), report(None, false), report(Some(true), true)];
+        let reports = [QueueReport::Stopped, QueueReport::Unknown, QueueReport::Missing];
         assert_eq!(all, Some(["a", "c", "d"].map(name).into_iter().zip(reports).collect()));
     }
 }

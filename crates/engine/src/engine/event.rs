@@ -125,14 +125,16 @@ pub struct EndedJob {
 }
 
 /// The state of a queue as Flux reports it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueReport {
-    /// Whether the queue or its parent is stopped; `None` if unknown.
-    pub is_stopped: Option<bool>,
-    /// True if Flux no longer has the queue. Flux then schedules no more jobs of the queue.
-    pub is_missing: bool,
-    /// The queue whose resources a virtual queue uses.
-    pub parent: Option<QueueName>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueReport {
+    /// Flux did not report the state.
+    Unknown,
+    /// The queue and its parent are started.
+    Started,
+    /// The queue or its parent is stopped.
+    Stopped,
+    /// Flux no longer has the queue, and schedules no more jobs of the queue.
+    Missing,
 }
 
 /// An input of the engine. The variants are sorted: callbacks, RPCs, answers to effects.

@@ -229,7 +229,7 @@ impl Engine {
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
             Event::Timer(Timer::TimeLeft) => time_left::update_next_jobs(shared),
-            Event::QueueStates(states) => queue_states::store_queue_states(shared, recovery, states),
+            Event::QueueStates(states) => queue_states::store_queue_states(shared, states),
             Event::ConfiguredQueues(queues) => {
                 queue_states::store_configured_queues(shared, recovery, queues)
             }

@@ -4,7 +4,6 @@
 use super::{Effect, QueueReport, Shared, Timer, due::Scan, queues::UNANSWERED, recovery::Recovery};
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Candidates, Phase};
-use fairshare::insert_all;
 use std::collections::BTreeSet;
 
 /// Begins to ask for the states of queues if they affect a decision.
@@ -22,27 +21,20 @@ pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores which queues are stopped. If a queue was stopped or started, schedules a release scan. If Flux reported no
 /// states, because the scheduler is not loaded yet, the engine asks again soon.
-pub fn store_queue_states(
-    shared: &mut Shared,
-    recovery: &mut Recovery,
-    states: Vec<(Option<QueueName>, QueueReport)>,
-) -> Vec<Effect> {
-    let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
-    let missing = states.iter().filter(|(_, state)| state.is_missing);
-    missing.for_each(|(queue, _)| shared.queues.mark_missing(queue.clone()));
-    let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some() && !state.is_missing);
-    let parents: Vec<_> =
-        answered.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
-    let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
-    let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
-    let changed: BTreeSet<Option<QueueName>> = insert_all(changed.map(|(queue, _)| queue));
-    let mut effects = apply_queue_parents(shared, recovery, parents);
+pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueReport)>) -> Vec<Effect> {
+    let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| *state == QueueReport::Unknown);
+    let mut changed = BTreeSet::new();
+    for (queue, state) in states {
+        if state == QueueReport::Missing {
+            shared.queues.mark_missing(queue.clone());
+        }
+        let is_stopped = state != QueueReport::Started;
+        if state != QueueReport::Unknown && shared.ledger.set_stopped(queue.clone(), is_stopped) {
+            changed.insert(queue);
+        }
+    }
     update_reservations_in_queues(shared, &changed);
-    effects.push(match is_unanswered {
-        true => Effect::ArmIn(Timer::Queues, UNANSWERED),
-        false => Effect::Arm(Timer::Queues),
-    });
-    effects
+    vec![if is_unanswered { Effect::ArmIn(Timer::Queues, UNANSWERED) } else { Effect::Arm(Timer::Queues) }]
 }
 
 /// Stores the named queues of Flux's configuration, each with its parent.

@@ -8,8 +8,7 @@
 //!
 //! A **scheduler queue** is a set of queues whose jobs are scheduled in one order. A virtual queue
 //! (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its parent, and sched-simple keeps the jobs of all queues in
-//! one list. The parents come from the configuration. If a queue is not configured, Flux reports its parent with the
-//! state of the queue.
+//! one list. The parents come from the configuration.
 
 use super::Effect;
 use crate::ids::QueueName;
@@ -30,11 +29,6 @@ pub(super) struct Queues {
     is_asking: bool,
     /// Seconds until the first request.
     delay: f64,
-    /// Queues of the configuration.
-    configured: BTreeSet<QueueName>,
-    /// True if a job named a queue that is not configured, and the engine has not asked for the state of this queue
-    /// yet.
-    has_unasked: bool,
     /// Queues that Flux no longer has. They may still have jobs.
     missing: BTreeSet<Option<QueueName>>,
     /// The parent of each virtual queue.
@@ -48,9 +42,7 @@ impl Queues {
     pub fn add_queue_to_request(&mut self, queue: Option<&QueueName>) {
         let queue = queue.cloned();
         if self.seen.len() < MOST_QUEUES && !self.missing.contains(&queue) {
-            let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
-            let is_new = self.seen.insert(queue);
-            self.has_unasked |= is_new && !is_configured;
+            self.seen.insert(queue);
         }
     }
 
@@ -82,10 +74,10 @@ impl Queues {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 
-    /// Returns true if the engine needs the states of queues: of a queue that is not configured and whose state it has not
-    /// requested yet, of the queues in `stopped`, or of all queues if limits hold jobs.
+    /// Returns true if the engine needs the states of queues: of the queues in `stopped`, or of all queues if limits hold
+    /// jobs.
     pub fn are_states_needed(&self, stopped: &BTreeSet<Option<QueueName>>, has_held: bool) -> bool {
-        self.has_unasked || !self.seen.is_disjoint(stopped) || has_held && !self.seen.is_empty()
+        !self.seen.is_disjoint(stopped) || has_held && !self.seen.is_empty()
     }
 
     /// Stores that Flux no longer has the queue. The engine does not ask for its state until it is configured again.
@@ -108,14 +100,13 @@ impl Queues {
     /// Returns the request for the states of all queues. If `is_needed` is false, ends the requests and
     /// returns `None`.
     pub fn make_queue_state_request(&mut self, is_needed: bool) -> Option<Effect> {
-        (self.is_asking, self.has_unasked) = (is_needed, false);
+        self.is_asking = is_needed;
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
     /// Stores the named queues of the configuration.
     pub fn set_configured_queues(&mut self, queues: impl Iterator<Item = QueueName>) {
-        self.configured = insert_all(queues);
-        let configured = &self.configured;
+        let configured: BTreeSet<QueueName> = insert_all(queues);
         // Flux has the queue without a name only if no queue is configured.
         let exists = |queue: &Option<QueueName>| {
             queue.as_ref().map_or(configured.is_empty(), |name| configured.contains(name))

@@ -114,10 +114,9 @@ fn the_engine_asks_about_a_queue_that_flux_no_longer_has_when_it_is_configured_a
         let job = HostJob { queue: name.map(str::to_owned), ..HostJob::new(7) };
         engine.handle(NOW, Event::New(Host::facts(JobId(1), &job)));
         engine.handle(NOW, Event::Gone(JobId(1)));
-        for is_missing in [false, true] {
-            let report = QueueReport { is_stopped: Some(true), is_missing, parent: None };
+        for (report, asked) in [(QueueReport::Stopped, 1), (QueueReport::Missing, 0)] {
             engine.handle(NOW, Event::QueueStates(vec![(name.map(Into::into), report)]));
-            assert_eq!(asked_queues(&mut engine), usize::from(!is_missing));
+            assert_eq!(asked_queues(&mut engine), asked);
         }
         configure(&mut engine, &["q2"]);
         engine.handle(NOW, Event::New(Host::facts(JobId(2), &job)));
@@ -132,7 +131,7 @@ fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
     let mut engine = Engine::new(OWNER);
     let unknown = engine.handle(NOW, Event::QueueStates(Vec::new()));
     assert!(matches!(unknown.as_slice(), [Effect::Arm(Timer::Queues)]), "{unknown:?}");
-    let unanswered = vec![(Some("q1".into()), QueueReport::default())];
+    let unanswered = vec![(Some("q1".into()), QueueReport::Unknown)];
     let effects = engine.handle(NOW, Event::QueueStates(unanswered));
     assert!(matches!(effects.as_slice(), [Effect::ArmIn(Timer::Queues, _)]), "{effects:?}");
 }

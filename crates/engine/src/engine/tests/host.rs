@@ -71,8 +71,6 @@ pub struct Host {
     queue_timer: Option<bool>,
     queues_asked: Option<Vec<Option<QueueName>>>,
     pub stopped: BTreeSet<String>,
-    /// The parents of virtual queues, which replace the parents in Flux's configuration.
-    pub parents: BTreeMap<String, String>,
     /// When the refresh timer fires.
     pub refresh_at: Option<f64>,
     /// The time of the next update of the remaining time of running jobs.

@@ -73,7 +73,7 @@ pub struct Oracle {
     strict: StrictQueues,
     exempt: ExemptQueues,
     max_priorities: BTreeMap<QueueName, u32>,
-    queue_parents: BTreeMap<String, String>,
+    pub queue_parents: BTreeMap<String, String>,
     parents: BTreeMap<BankName, BankName>,
     /// Whether a release scan visits all associations. The specification does not fix their order.
     pub scans_all: bool,

@@ -482,7 +482,7 @@ fn the_engine_posts_stale_priorities_so_that_a_new_job_is_ordered() {
 /// users. Right after the push, the first jobs of both queues together must be jobs of user 8.
 #[test]
 fn jobs_of_a_virtual_queue_and_its_parent_share_one_priority_order() {
-    for learned in ["configuration", "queue states", "one list", "nowhere"] {
+    for learned in ["configuration", "one list", "nowhere"] {
         let mut host = Host::new();
         host.engine.batches = Batches { ordered: 40, posted: 500, ..SINGLE_POSTS };
         let used =
@@ -492,7 +492,6 @@ fn jobs_of_a_virtual_queue_and_its_parent_share_one_priority_order() {
                 ("q1".into(), None),
                 ("q2".into(), Some("q1".into())),
             ])),
-            "queue states" => drop(host.parents.insert("q2".to_owned(), "q1".to_owned())),
             "one list" => host.send_event(Event::OneQueueList(true)),
             _ => {}
         }

@@ -85,8 +85,6 @@ impl World {
     }
 
     fn set_queue_parents(&mut self) {
-        let parents = self.site.is_virtual.then(|| ("q2".to_owned(), "q1".to_owned()));
-        self.host.parents = parents.into_iter().collect();
         self.host.send_event(queue_parents_event(self.site.is_virtual));
     }
 

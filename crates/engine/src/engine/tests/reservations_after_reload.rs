@@ -187,14 +187,12 @@ fn an_old_reservation_counts_when_a_queue_gets_a_parent_with_a_limit() {
     let records = || Event::Associations(vec![record(own_association.clone(), "A")]);
     let job = || HostJob::new(7).queue("q2");
     let mut host = Host::new();
-    host.parents.insert("q2".to_owned(), "q1".to_owned());
     [parents(Some("q1")), queues(), records()].into_iter().for_each(|event| host.send_event(event));
     let running_job = host.run_new_job(job());
     let released_job = host.submit(job()).unwrap();
     assert_eq!(host.names(released_job), ["max-run-jobs-queue"]);
     host.end_job(running_job);
     assert_eq!(host.state(released_job), Some(Sched));
-    host.parents.clear();
     let mut engine = Engine::with_small_batches();
     for event in [parents(None), queues(), records()] {
         host.oracle.apply_event(&event);
@@ -204,7 +202,6 @@ fn an_old_reservation_counts_when_a_queue_gets_a_parent_with_a_limit() {
     let other_job = host.submit(HostJob::new(7)).unwrap();
     let held = host.submit(job()).unwrap();
     assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
-    host.parents.insert("q2".to_owned(), "q1".to_owned());
     host.send_event(parents(Some("q1")));
     host.end_job(other_job);
     assert_eq!(host.state(held), Some(Depend));

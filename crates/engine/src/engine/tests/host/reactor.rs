@@ -37,15 +37,7 @@ impl Host {
             if let Some(names) = self.queues_asked.take() {
                 let state = |name: Option<QueueName>| {
                     let is_stopped = name.as_ref().is_some_and(|name| self.stopped.contains(name.as_str()));
-                    let parent = name.as_ref().and_then(|name| self.parents.get(name.as_str()));
-                    (
-                        name.clone(),
-                        QueueReport {
-                            is_stopped: Some(is_stopped),
-                            is_missing: false,
-                            parent: parent.map(|it| it.as_str().into()),
-                        },
-                    )
+                    (name, if is_stopped { QueueReport::Stopped } else { QueueReport::Started })
                 };
                 let states = names.into_iter().map(state).collect();
                 self.oracle.scans_all = true;

@@ -31,7 +31,7 @@ fn is_settled(host: &Host) -> bool {
 fn find_place(host: &Host, id: JobId) -> (usize, usize) {
     let own = &host.jobs[&id];
     let scheduler_queue = |job: &HostJob| {
-        let parent = job.queue.as_ref().and_then(|queue| host.parents.get(queue)).cloned();
+        let parent = job.queue.as_ref().and_then(|queue| host.oracle.queue_parents.get(queue)).cloned();
         parent.or_else(|| job.queue.clone())
     };
     let is_sorted = |job: &HostJob| {

@@ -6,7 +6,6 @@
 use super::super::why::explain_job;
 use super::*;
 use crate::accounts::{ExemptQueues, Scope};
-use crate::engine::QueueReport;
 use std::collections::BTreeMap;
 
 const ALL: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
@@ -229,7 +228,7 @@ fn a_job_gets_at_most_the_largest_priority_of_its_queue_except_at_urgency_31() {
     assert_eq!(priority(&host, standby), Some(50), "q2 is a virtual queue of q1");
 }
 
-/// Flux reports the parent of queue q2 with the states of the queues. No other input of the priority changes.
+/// No other input of the priority changes.
 #[test]
 fn a_cached_priority_is_not_used_after_a_queue_gets_a_parent_with_a_lower_maximum() {
     let mut host = make_site(vec![]);
@@ -239,8 +238,7 @@ fn a_cached_priority_is_not_used_after_a_queue_gets_a_parent_with_a_lower_maximu
         host.send_event(Event::Reprioritize);
     }
     assert_eq!(host.jobs[&standby].priority, Some(20_000));
-    let report = QueueReport { is_stopped: Some(false), is_missing: false, parent: Some("q1".into()) };
-    host.send_event(Event::QueueStates(vec![(Some("q2".into()), report)]));
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
     assert_eq!(host.jobs[&standby].priority, Some(50));
 }
 

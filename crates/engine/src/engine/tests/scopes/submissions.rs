@@ -197,7 +197,6 @@ fn job_size_and_time_limits_of_a_queue_apply_only_if_enforced() {
     {
         let mut host = Host::new();
         let parents = [("q1".into(), None), ("q2".into(), Some("q1".into())), ("q3".into(), None)];
-        host.parents.insert("q2".to_owned(), "q1".to_owned());
         host.send_event(Event::ConfiguredQueues(parents.to_vec()));
         let shaped = |name, most| Queue { max_nodes_per_job: most, ..queue(name) };
         let queues = vec![shaped("q1", 2), shaped("q2", 9), shaped("q3", 9)];

@@ -9,7 +9,6 @@ use crate::ids::QueueName;
 
 /// Makes q2 a virtual queue of q1.
 pub fn make_q2_virtual_queue(host: &mut Host) {
-    host.parents.insert("q2".to_owned(), "q1".to_owned());
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
 
@@ -121,7 +120,6 @@ fn a_shared_queue_limit_also_counts_jobs_in_its_virtual_queues() {
     // When q2 is no longer a virtual queue, its jobs do not count in q1.
     let fifth_job = host.submit(make_job(7, "A", 0)).unwrap();
     assert_eq!(host.state(fifth_job), Some(State::Depend));
-    host.parents.clear();
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), None)]));
     assert_eq!(host.state(fifth_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
