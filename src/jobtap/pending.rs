@@ -173,7 +173,7 @@ unsafe fn read_reply(future: *mut sys::flux_future_t, id: RequestId) -> Result<S
         }
         RequestId::Batch | RequestId::Dependencies(_) | RequestId::EndedJobs | RequestId::Service(_) => {
             // SAFETY: the future belongs to an RPC and is fulfilled.
-            ("flux_rpc", unsafe { sys::flux_rpc_get(future, &raw mut text) })
+            ("flux_rpc_get", unsafe { sys::flux_rpc_get(future, &raw mut text) })
         }
     };
     Error::check_rc(function, rc)?;

@@ -39,7 +39,8 @@ impl QueueState {
     pub fn read(reply: Result<&str, Error>) -> Option<QueueState> {
         match reply {
             Ok(reply) => serde_json::from_str(reply).ok(),
-            Err(Error { errno: EINVAL, .. }) => {
+            // Flux answered that it does not have the queue.
+            Err(Error { call: "flux_rpc_get", errno: EINVAL }) => {
                 Some(QueueState { is_missing: true, ..QueueState::default() })
             }
             Err(_) => None,
@@ -199,7 +200,8 @@ mod tests {
         let offline = QueueState { blocked: Some("scheduler".to_owned()), ..state(false) };
         assert_eq!(queues.note_reply(2, Some(&offline)), None);
         assert_eq!(queues.note_reply(3, None), None);
-        let all = queues.note_reply(4, QueueState::read(Err(Error { call: "", errno: EINVAL })).as_ref());
+        let all = queues
+            .note_reply(4, QueueState::read(Err(Error { call: "flux_rpc_get", errno: EINVAL })).as_ref());
         let reports = [QueueReport::Stopped, QueueReport::Unknown, QueueReport::Missing];
         assert_eq!(all, Some(["a", "c", "d"].map(name).into_iter().zip(reports).collect()));
     }
