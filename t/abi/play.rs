@@ -6,6 +6,7 @@ use fairshare_engine::engine::Timer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+use super::push::parse_answer;
 use super::seen::{JobInHost, assert_counts};
 use super::{METHODS, OWNER, PluginCopy, SO, Site, faulty_plugin, job, job_in, make_dependent_job, topic};
 
@@ -117,7 +118,7 @@ impl Play {
         let done = self.site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
         self.site.host.settle();
         match done {
-            Ok(answer) => answer.and_then(|text| serde_json::from_str(&text).ok()),
+            Ok(answer) => answer.map(|text| parse_answer(method, &text)),
             Err(refused) => {
                 self.refusals.push(refused.text);
                 None

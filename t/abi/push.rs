@@ -8,11 +8,18 @@ use serde_json::{Value, json};
 use super::remember::tree;
 use super::{SO, Site, association, document, job, plugin, queue};
 
+/// Parses an answer. serde_json keeps only the last of several members with the same name, so the length shows whether each name is unique.
+pub(super) fn parse_answer(method: &str, text: &str) -> Value {
+    let answer: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(answer.to_string().len(), text.len(), "{method} has a member twice: {text}");
+    answer
+}
+
 impl Site {
     /// Sends a request of the owner, and returns the answer.
     pub(super) fn ask(&self, method: &str, payload: &Value) -> Value {
         let answer = self.rpc(method, payload).unwrap_or_else(|refused| panic!("{method}: {}", refused.text));
-        serde_json::from_str(&answer.expect("with a document")).unwrap()
+        parse_answer(method, &answer.expect("with a document"))
     }
 
     /// Sends a request that the plugin must refuse, and returns the text of the refusal.

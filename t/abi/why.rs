@@ -5,11 +5,12 @@
 use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};
 
+use super::push::parse_answer;
 use super::{OWNER, Site, association, document, job, job_in, queue, topic};
 
 fn ask(site: &Site, method: &str, payload: Value, cred: Cred) -> Value {
     let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred);
-    serde_json::from_str(&answer.expect("it is answered").expect("with a document")).unwrap()
+    parse_answer(method, &answer.expect("it is answered").expect("with a document"))
 }
 
 fn expect_refusal(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String) {
