@@ -132,18 +132,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
 
-/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`. Returns `None` if the database
-/// cannot be read.
 /// Returns a finding if this account cannot write the database.
 fn find_read_only_file(path: &Path) -> Option<Finding> {
     OpenOptions::new().append(true).open(path).err()?;
     let text = "this account may read the database but not write it: sync, update and limit fail";
-    let file = quote_for_shell(&path.display().to_string());
-    let remedy =
-        format!("run them as the owner of the database, or let this account write it: chown $USER {file}");
-    Some(Finding::action("read-only-database", text, remedy))
+    Some(Finding::action("read-only-database", text, "run these commands as the owner of the database"))
 }
 
+/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`. Returns `None` if the database
+/// cannot be read.
 fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<DatabaseFacts> {
     let found = args.database.found();
     match read_and_check(args, now) {
