@@ -123,7 +123,7 @@ a limit of a queue that is no number|refused|s/VALUE/5/|UPDATE queue_table SET m
 a bank without shares|no-shares|s/NAME/A/;s/N$/30/|UPDATE bank_table SET shares = 0 WHERE bank = 'A'
 a default bank that is none|no-default-bank|s/NAME/user5001/;s/BANK/A/|UPDATE association_table SET default_bank = 'B' WHERE userid = 5001
 two default banks of a user|default-banks-differ|s/NAME/user5001/;s/BANK/A/|INSERT INTO association_table (creation_time, mod_time, username, userid, bank, default_bank, shares) VALUES (0, 0, 'user5001', 5001, 'B', 'B', 1)
-enabled users of a disabled bank|disabled-banks|s/PARENT/root/;s/BANK/A/;s/SHARES/30/|UPDATE bank_table SET active = 0 WHERE bank = 'A'
+enabled users of a disabled bank|disabled-banks|s,PARENT,root,;s/BANK/A/;s/SHARES/30/|UPDATE bank_table SET active = 0 WHERE bank = 'A'
 a user without shares|no-user-shares|s/NAME/user5001/;s/BANK/A/;s/N$/1/|UPDATE association_table SET shares = 0 WHERE userid = 5001
 the user id of no user|wrong-id|s/NAME/user5001/;s/ID/5001/|UPDATE association_table SET userid = 65534 WHERE userid = 5001
 a single half-life period|one-period|s/SECONDS.*/2419200/|UPDATE config_table SET value = '604800' WHERE key = 'priority_usage_reset_period'
