@@ -164,21 +164,15 @@ impl Accounts {
 
     /// Counts a job that takes headroom in the scopes that count the footprint `after`, but did not count `before`.
     pub(super) fn count_taken_headroom(&mut self, before: &Footprint, after: &Footprint) {
-        if !before.is_idle() && (before.association, &before.queue) == (after.association, &after.queue) {
-            return;
-        }
-        let scopes_of = |of: &Footprint| {
-            let scopes = of.association.into_iter().flat_map(|id| self.scopes_of(id, of.queue.as_ref()));
-            scopes.map(|(id, _)| id).collect::<Vec<_>>()
-        };
-        let left = if before.is_idle() { Vec::new() } else { scopes_of(before) };
-        for id in scopes_of(after) {
-            self.scopes
-                .get_mut(id)
-                .filter(|_| !left.contains(&id))
-                .into_iter()
-                .for_each(|scope| scope.taken += 1);
-        }
+        let stays = (before.association, &before.queue) == (after.association, &after.queue);
+        let Some(id) = after.association.filter(|_| before.is_idle() || !stays) else { return };
+        let counted = before.association.filter(|_| !before.is_idle()).into_iter();
+        let counted = counted.flat_map(|id| self.scopes_of(id, before.queue.as_ref()));
+        let counted: Vec<ScopeId> = counted.map(|(id, _)| id).collect();
+        let (scopes, account) = self.borrow_scopes_and_account(id);
+        let ids = account.map(|account| account.scope_ids()).unwrap_or_default();
+        let entered = ids.iter().filter(|id| !counted.contains(id));
+        scopes.update_scopes(entered, after, |scope| scope.taken += 1);
     }
 
     /// Returns the held jobs of an association by class.

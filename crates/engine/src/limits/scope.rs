@@ -319,7 +319,12 @@ impl LimitScopes {
     }
 
     /// Calls `change` for each scope in `scopes` that counts jobs of the queue in `footprint`.
-    fn update_scopes(&mut self, scopes: &[ScopeId], footprint: &Footprint, change: impl Fn(&mut LimitScope)) {
+    pub fn update_scopes<'a>(
+        &mut self,
+        scopes: impl IntoIterator<Item = &'a ScopeId>,
+        footprint: &Footprint,
+        change: impl Fn(&mut LimitScope),
+    ) {
         for id in scopes {
             let scope = self.get_mut(*id).filter(|scope| scope.counts_queue(footprint.queue.as_ref()));
             scope.into_iter().for_each(&change);
