@@ -307,7 +307,7 @@ fn expand_hostlist(list: &str) -> Option<Vec<String>> {
         for range in ranges.split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (width, low, high) = (first.len(), first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
-            if high.saturating_sub(low) > MOST_HOSTS || names.len() > MOST_HOSTS {
+            if high.saturating_sub(low) > MOST_HOSTS || names.len() > MOST_HOSTS || suffix.contains('[') {
                 return None;
             }
             names.extend((low..=high).map(|number| format!("{prefix}{number:0width$}{suffix}")));
@@ -658,6 +658,7 @@ mod tests {
             // The number of nodes is unknown.
             (None, json!({"hostlist": ["n[1-x]"]}), [None, None]),
             (None, json!({"hostlist": ["n[0-4000000000]"]}), [None, None]),
+            (None, json!({"hostlist": ["r[1-2]n[08-14]"]}), [None, None]),
             (None, json!({"host": ["n1"]}), [None, None]),
             (None, json!({"not": [fast.clone(), fast.clone()]}), [None, None]),
             (None, json!({"and": [], "or": []}), [None, None]),

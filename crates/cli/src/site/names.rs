@@ -28,10 +28,8 @@ pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
 pub(crate) fn resolve_user_id<'a>(tree: &Tree, name: &'a str) -> Cow<'a, str> {
     let has_user = |name: &str| tree.list_leaves_of_user(name).next().is_some();
     let by_id = || name.parse().ok().and_then(user_name).filter(|user| has_user(user));
-    if has_user(name) || tree.bank(name).is_some() {
-        return name.into();
-    }
-    by_id().map_or(name.into(), Cow::Owned)
+    let is_name = has_user(name) || tree.bank(name).is_some();
+    (!is_name).then(by_id).flatten().map_or(name.into(), Cow::Owned)
 }
 
 /// Returns the associations of a user per partition, which a tree of Slurm names `user:partition`.

@@ -243,10 +243,9 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Parses a half-life of at least a second, in the forms of [`parse_duration`].
 pub(crate) fn parse_half_life(text: &str) -> Result<Duration, String> {
-    parse_duration(text).and_then(|half_life| match half_life >= Duration::from_secs(1) {
-        true => Ok(half_life),
-        false => Err("expected at least a second".to_owned()),
-    })
+    let half_life = parse_duration(text)?;
+    let is_enough = half_life >= Duration::from_secs(1);
+    is_enough.then_some(half_life).ok_or_else(|| "expected at least a second".to_owned())
 }
 
 /// Parses a number from 0 to a million.

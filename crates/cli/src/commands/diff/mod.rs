@@ -64,7 +64,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut data = push::read(&push, &mut |note| remark(note))?;
     let flux = args.instance.connect()?;
     let Some(name) = find_loaded_plugin(&flux)? else {
-        let text = || format!("no priority plugin is loaded: \"{}\" loads it", find_load_command(&flux));
+        let load = || args.instance.variable() + &find_load_command(&flux);
+        let text = || format!("no priority plugin is loaded: \"{}\" loads it", load());
         return Err(failure(describe_job_instance(&flux).unwrap_or_else(text)));
     };
     let (Some(preview), owner) = push::ask(&push, &data)? else {

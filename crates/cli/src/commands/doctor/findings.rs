@@ -226,12 +226,16 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 10] {
         let user = last.username.clone().unwrap_or_else(|| user_label(last.userid));
         format!("{user} ({} is in force)", last.def_bank)
     });
-    let is_disabled = |name: &str| data.banks.iter().any(|bank| bank.bank == name && bank.active == Some(0));
-    let in_disabled = active().filter(|record| is_disabled(&record.bank)).map(association_label);
+    let disabled = data.banks.iter().filter(|bank| bank.active == Some(0)).map(|bank| &*bank.bank);
+    let disabled: BTreeSet<&str> = disabled.collect();
+    let in_disabled = active().filter(|record| disabled.contains(&*record.bank)).map(association_label);
     let shareless = active().filter(|record| record.shares == Some(0)).map(association_label);
+    // A user may have many associations, and a directory service answers slowly.
+    let names: BTreeSet<&str> = active().filter_map(|record| record.username.as_deref()).collect();
+    let ids: BTreeMap<_, _> = names.into_iter().map(|name| (name, user_id(name))).collect();
     // flux-accounting stores these ids for a user that the system does not know.
     let has_wrong_id = |record: &&AssociationRecord| {
-        let known = record.username.as_deref().and_then(user_id).map(i64::from);
+        let known = record.username.as_deref().and_then(|name| *ids.get(name)?).map(i64::from);
         known.map_or([65_534, 4_294_967_295].contains(&record.userid), |id| id != record.userid)
     };
     let wrong_id = active()
