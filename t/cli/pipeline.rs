@@ -227,7 +227,7 @@ fn usage_sums_hours_by_user_bank_and_project() {
     let csv = fairshare(["usage", "-p", site.path(), "--csv", "--by", "bank"]);
     assert!(
         csv.ok().starts_with(
-            "bank,jobs,node_hours,running_node_hours,core_hours,gpu_hours,part,bar\nB,3,0.05,,0.2,0.05,0.9,"
+            "bank,jobs,node_hours,running_node_hours,core_hours,gpu_hours,part\nB,3,0.05,,0.2,0.05,0.9\n"
         ),
         "{csv:?}"
     );

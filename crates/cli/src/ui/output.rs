@@ -279,12 +279,16 @@ pub(crate) fn json_number(number: f64) -> Value {
 impl SeparatorFormat {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         let Rows { columns, rows, .. } = report.rows;
+        // A drawing is left out.
+        let is_written = |column: &Column<'_>| !matches!(column.style, Style::Bar(_));
         if self.header {
-            let titles: Vec<&str> = columns.iter().map(|column| column.key).collect();
+            let titles = columns.iter().filter(|column| is_written(column)).map(|column| column.key);
+            let titles: Vec<&str> = titles.collect();
             writeln!(out, "{}", titles.join(self.separator))?;
         }
         for row in progress.over("printing", rows) {
-            for (index, cell) in row.iter().enumerate() {
+            let cells = row.iter().zip(&columns).filter(|(_, column)| is_written(column));
+            for (index, (cell, _)) in cells.enumerate() {
                 if index > 0 {
                     out.write_all(self.separator.as_bytes())?;
                 }
