@@ -10,8 +10,7 @@ use super::why::job::history::ask_history;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::plugin::scheduling::ask_flux_about_job_start;
-use crate::tui::view::TerminalLook;
-use crate::tui::{self, Asking, gather};
+use crate::tui::{self, Asking, gather, view};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::TextPrinter;
@@ -39,12 +38,12 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let screen = args.screen.screen();
+    // The tables of this command have no lines of a tree.
+    let screen = Screen { terminal: false, ..args.screen.screen() };
     if args.once {
         let snapshot = gather::gather(&args.instance.connect()?)?;
-        let width = u16::try_from(screen.width.unwrap_or(80)).unwrap_or(u16::MAX);
-        let look = TerminalLook { colour: false, ellipsis: screen.ellipsis() };
-        tui::print_bank_page(snapshot, width, look, &mut stdout().lock()).map_err(Failure::Output)?;
+        let screen = Screen { width: screen.width.or(Some(80)), ..screen };
+        view::print_banks(snapshot, &screen, &mut stdout().lock())?;
         return Ok(Answer::Yes);
     }
     if !(stdout().is_terminal() && stdin().is_terminal()) {
@@ -53,12 +52,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     // Asks the plugin before it switches to the full screen, so that an error message stays visible.
     let first = gather::gather(&args.instance.connect()?)?;
-    let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
     let instance = args.instance.clone();
-    let plain = Screen { colour: false, terminal: false, ..screen };
-    let asking =
-        Asking { connect: Box::new(move || instance.connect()), explain: explain_job, screen: plain };
-    tui::run(asking, args.delay.max(Duration::from_millis(200)), look, first).map_err(failure)?;
+    let asking = Asking { connect: Box::new(move || instance.connect()), explain: explain_job };
+    tui::run(asking, args.delay.max(Duration::from_millis(200)), screen, first).map_err(failure)?;
     Ok(Answer::Yes)
 }
 

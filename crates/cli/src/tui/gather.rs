@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{AssociationTableRow, BankLine, JobLine, Snapshot};
+use super::model::{PageRows, Snapshot, TopRow};
 use crate::outcome::{Result, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::bank_tree::BankTree;
@@ -13,6 +13,7 @@ use crate::plugin::scheduling::StoppedQueues;
 use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
 use crate::ui::printable::printable;
+use crate::ui::rows::Cell;
 use crate::ui::words::Words;
 use fairshare::group_all;
 use fairshare_client::Flux;
@@ -48,40 +49,42 @@ pub(crate) fn snapshot(
     words: &Words<'_>,
 ) -> Snapshot {
     let shown = shown_terms(page);
-    let name = |text: Option<&str>| text.map(|text| printable(text).into_owned()).unwrap_or_default();
-    let job = |row: &ListedJob| JobLine {
-        id: row.id.0,
-        name: words.job(row.id.0),
-        user: words.user(row.userid.0),
-        bank: name(row.bank.as_deref()),
-        queue: name(row.queue.as_deref()),
-        priority: row.priority.map(u64::from),
-        products: shown.iter().filter_map(|at| jobs::multiply_term_by_weight(row, page, *at)).collect(),
-        held_by: describe_holds(row, stopped),
+    let job = |row: &ListedJob| {
+        let mut cells = vec![
+            words.job(row.id.0).into(),
+            row.priority.map_or(Cell::None, |priority| Cell::Count(priority.into())),
+            words.user(row.userid.0).into(),
+            row.bank.as_deref().into(),
+            row.queue.as_deref().into(),
+        ];
+        cells.extend(shown.iter().map(|at| jobs::multiply_term_by_weight(row, page, *at).into()));
+        cells.push(describe_holds(row, stopped).into());
+        TopRow { job: Some(row.id.0), cells }
     };
+    let mut listed: Vec<&ListedJob> = page.jobs.iter().collect();
+    listed.sort_by_key(|row| row.id);
+    let standings =
+        standing.associations.iter().map(|association| make_table_row(association, words)).collect();
     let held = jobs::count_held_jobs_by_limit(stats, page).into_iter();
+    let terms = shown.iter().filter_map(|at| page.terms.get(*at));
+    let banks = stats.map_or_else(|| list_visible_banks(standing), list_banks);
+    let more_standings = stats.is_some_and(|stats| stats.associations > standing.associations.len());
     Snapshot {
         facts: describe_data_and_jobs(stats, standing, stopped),
-        banks: stats.map_or_else(|| list_visible_banks(standing), list_banks),
-        standings: standing
-            .associations
-            .iter()
-            .map(|association| make_table_row(association, words))
-            .collect(),
-        terms: shown
-            .iter()
-            .filter_map(|at| page.terms.get(*at))
-            .map(|term| printable(term).into_owned())
-            .collect(),
-        jobs: page.jobs.iter().map(job).collect(),
-        held: held.map(|(limit, jobs)| (printable(&limit).into_owned(), jobs)).collect(),
+        pages: [
+            PageRows { rows: banks, has_more: false },
+            PageRows { rows: standings, has_more: more_standings },
+            PageRows { rows: listed.into_iter().map(job).collect(), has_more: page.next.is_some() },
+        ],
+        terms: terms.map(|term| printable(term).into_owned()).collect(),
+        held: held.map(|(limit, jobs)| (limit.to_string(), number(jobs))).collect(),
         cost: stats.map(list_costs).unwrap_or_default(),
-        more_standings: stats.is_some_and(|stats| stats.associations > standing.associations.len()),
-        more_jobs: page.next.is_some(),
     }
 }
 
-fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> String {
+/// Describes why the job does not start: its limits, "urgency 0" or "score 0" at priority 0, "others" if something else blocks the
+/// job, and "stopped queue". Returns `None` if nothing holds the job.
+fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> Option<String> {
     let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
     names.extend(jobs::find_hold_other_than_limits(row));
     if row.is_kept {
@@ -90,7 +93,7 @@ fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> String {
     if stopped.contains(row.queue.as_deref()) {
         names.push("stopped queue");
     }
-    printable(&names.join(",")).into_owned()
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 /// Returns the indexes of the terms with a weight other than 0.
@@ -100,22 +103,45 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn make_table_row(association: &AssociationStanding, words: &Words<'_>) -> AssociationTableRow {
+fn make_table_row(association: &AssociationStanding, words: &Words<'_>) -> TopRow {
     let jobs = association.jobs;
     // The last level of an association is the user among the other users of the bank.
     let own = association.levels.last().map(|level| &level.node).filter(|node| node.kind == "user");
-    AssociationTableRow {
-        user: words.user(association.userid.0),
-        bank: printable(&association.bank).into_owned(),
-        place: association.rank.map(|rank| (rank.place, rank.of)),
-        fairshare: association.fairshare,
-        share: own.and_then(|node| node.shares_part),
-        usage: own.and_then(|node| node.usage_part),
-        level_fs: own.and_then(|node| node.value),
-        running: jobs.running,
-        pending: jobs.pending,
-        held: jobs.held,
-    }
+    let [place, of] = [association.rank.map(|rank| rank.place), association.rank.map(|rank| rank.of)]
+        .map(|number| number.map_or(Cell::None, |number| Cell::Count(number as u64)));
+    let cells = vec![
+        place,
+        of,
+        words.user(association.userid.0).into(),
+        association.bank.as_str().into(),
+        association.fairshare.into(),
+        own.and_then(|node| node.shares_part).into(),
+        own.and_then(|node| node.usage_part).into(),
+        own.and_then(|node| node.value).into(),
+        Cell::Count(jobs.running),
+        Cell::Count(jobs.pending),
+        Cell::Count(jobs.held),
+    ];
+    TopRow { job: None, cells }
+}
+
+/// Returns the row of a bank. `jobs` are the running, pending and held jobs, or `None` if the caller may not see them.
+fn make_bank_row(
+    (depth, name): (usize, &str),
+    [share, usage]: [f64; 2],
+    level: Option<f64>,
+    jobs: Option<[u64; 3]>,
+) -> TopRow {
+    let mut cells = vec![
+        Cell::Node { depth, bank: true, name: name.to_owned() },
+        share.into(),
+        usage.into(),
+        level.into(),
+    ];
+    cells.extend(jobs.into_iter().flatten().map(Cell::Count));
+    // The root has no siblings to compare it with.
+    cells.push(if depth > 0 { Cell::bar(usage, share) } else { Cell::None });
+    TopRow { job: None, cells }
 }
 
 /// Returns two lines: one about the plugin's data and one about the jobs.
@@ -167,11 +193,11 @@ fn describe_data_and_jobs(
 }
 
 /// Returns the banks in the order of the tree.
-fn list_banks(stats: &Stats) -> Vec<BankLine> {
+fn list_banks(stats: &Stats) -> Vec<TopRow> {
     let tree = BankTree::new(&stats.banks);
     let [running, pending, held] =
         [&stats.running, &stats.pending, &stats.held].map(|loads| count_jobs_in_bank_subtrees(loads, &tree));
-    let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
+    let count = |jobs: &BTreeMap<&str, u64>, bank: &str| jobs.get(bank).copied().unwrap_or(0);
     let below = group_all(stats.banks.iter().enumerate().map(|(at, bank)| (bank.parent.as_deref(), at)));
     let mut walk: Vec<(usize, usize)> =
         below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
@@ -179,16 +205,9 @@ fn list_banks(stats: &Stats) -> Vec<BankLine> {
     while let Some((at, depth)) = walk.pop() {
         // If a bank is its own parent, this limit on the number of banks ends the loop.
         let Some(bank) = stats.banks.get(at).filter(|_| banks.len() < stats.banks.len()) else { continue };
-        banks.push(BankLine {
-            depth,
-            name: printable(&bank.bank).into_owned(),
-            share: bank.shares_part,
-            usage: bank.usage_part,
-            level_fs: bank.level(),
-            running: count(&running, &bank.bank),
-            pending: count(&pending, &bank.bank),
-            held: count(&held, &bank.bank),
-        });
+        let jobs = [&running, &pending, &held].map(|jobs| count(jobs, &bank.bank));
+        let parts = [bank.shares_part, bank.usage_part];
+        banks.push(make_bank_row((depth, &bank.bank), parts, bank.level(), Some(jobs)));
         walk.extend(
             below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)),
         );
@@ -209,38 +228,31 @@ fn count_jobs_in_bank_subtrees<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BT
 
 /// Returns the banks that a guest may see, in the order of the tree: the banks above the guest's associations,
 /// and the siblings of these banks.
-fn list_visible_banks(standing: &Standings) -> Vec<BankLine> {
-    let mut banks: Vec<BankLine> = Vec::new();
-    let name = |node: &Sibling| printable(&node.name).into_owned();
+fn list_visible_banks(standing: &Standings) -> Vec<TopRow> {
+    let mut banks: Vec<(usize, &Sibling)> = Vec::new();
     let is_bank = |node: &&Sibling| node.kind == "bank";
     for association in &standing.associations {
         // Index in `banks` at which the banks of this level begin.
         let mut first = 0;
         for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| is_bank(&&level.node))
         {
-            // The root has no siblings, so the plugin sends neither share nor usage for it. Both are 1.
-            let of_root = if depth == 0 { 1.0 } else { 0.0 };
             for node in std::iter::once(&level.node).chain(&level.siblings).filter(is_bank) {
-                let name = name(node);
-                if banks.iter().any(|bank| bank.name == name) {
-                    continue;
+                if !banks.iter().any(|(_, bank)| bank.name == node.name) {
+                    let siblings = banks.iter().skip(first).take_while(|bank| bank.0 >= depth).count();
+                    banks.insert(first + siblings, (depth, node));
                 }
-                let siblings = banks.iter().skip(first).take_while(|bank| bank.depth >= depth).count();
-                let line = BankLine {
-                    depth,
-                    name,
-                    share: node.shares_part.unwrap_or(of_root),
-                    usage: node.usage_part.unwrap_or(of_root),
-                    level_fs: node.value,
-                    ..BankLine::default()
-                };
-                banks.insert(first + siblings, line);
             }
-            let node = name(&level.node);
-            first = banks.iter().position(|bank| bank.name == node).map_or(banks.len(), |above| above + 1);
+            let above = banks.iter().position(|(_, bank)| bank.name == level.node.name);
+            first = above.map_or(banks.len(), |above| above + 1);
         }
     }
-    banks
+    let row = |(depth, node): (usize, &Sibling)| {
+        // The root has no siblings, so the plugin sends neither share nor usage for it. Both are 1.
+        let of_root = if depth == 0 { 1.0 } else { 0.0 };
+        let parts = [node.shares_part, node.usage_part].map(|part| part.unwrap_or(of_root));
+        make_bank_row((depth, &node.name), parts, node.value, None)
+    };
+    banks.into_iter().map(row).collect()
 }
 
 /// Returns the time that refreshes and pushes take, as names and values.

@@ -9,13 +9,11 @@ mod model;
 mod tests;
 pub(crate) mod view;
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::outcome::{Failure, Result};
@@ -24,7 +22,6 @@ use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
 use fairshare_client::Flux;
 use model::{Model, Snapshot, Wish};
-use view::TerminalLook;
 
 /// The functions that ask the plugin. They run in the thread that sends the requests.
 pub(crate) struct Asking {
@@ -32,8 +29,6 @@ pub(crate) struct Asking {
     pub(crate) connect: Box<dyn Fn() -> Result<Flux> + Send>,
     /// Returns the lines that explain the job with this id.
     pub(crate) explain: fn(&Flux, u64, &Screen) -> Vec<String>,
-    /// The screen for explanations. Its width is replaced by the width of the terminal.
-    pub(crate) screen: Screen,
 }
 
 #[derive(Debug, PartialEq)]
@@ -86,42 +81,28 @@ const TICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows `first` on the whole screen and asks the plugin again after each `delay`, until the user quits.
-pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Snapshot) -> io::Result<()> {
+pub(crate) fn run(asking: Asking, delay: Duration, screen: Screen, first: Snapshot) -> io::Result<()> {
     let (questions, to_answer) = channel();
     let (answers, replies) = channel();
     // Nothing can interrupt a request that Flux does not answer, so the thread runs until the process ends.
-    thread::Builder::new().spawn(move || answer_questions_of_screen(&asking, &to_answer, &answers))?;
+    thread::Builder::new()
+        .spawn(move || answer_questions_of_screen(&asking, screen, &to_answer, &answers))?;
     let mut model = Model::default();
     model.take(first);
     let mut terminal = ratatui::try_init()?;
-    let outcome = watch(&questions, &replies, delay, look, &mut model, &mut terminal);
+    let outcome = watch(&questions, &replies, delay, &screen, &mut model, &mut terminal);
     ratatui::restore();
     outcome
 }
 
-/// Prints the page of banks, `width` cells wide and as high as its contents.
-pub(crate) fn print_bank_page(
-    snapshot: Snapshot,
-    width: u16,
-    look: TerminalLook,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut model = Model { is_printed: true, ..Model::default() };
-    model.take(snapshot);
-    let height = view::measure_height_of_banks(&model, width);
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).map_err(io::Error::other)?;
-    terminal.draw(|frame| view::draw(&mut model, look, frame)).map_err(io::Error::other)?;
-    let buffer = terminal.backend().buffer();
-    for row in buffer.content().chunks(usize::from(width).max(1)) {
-        let line: String = row.iter().map(|cell| cell.symbol()).collect();
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
-}
-
 /// Sends each question to the plugin and passes on the answer, until the user leaves the screen. If a request fails,
 /// connects again, because the instance may have restarted.
-fn answer_questions_of_screen(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
+fn answer_questions_of_screen(
+    asking: &Asking,
+    screen: Screen,
+    questions: &Receiver<Question>,
+    answers: &Sender<Reply>,
+) {
     let text = |failure: &Failure| printable(&failure.to_string()).into_owned();
     let mut connection = None;
     while let Ok(question) = questions.recv() {
@@ -132,7 +113,7 @@ fn answer_questions_of_screen(asking: &Asking, questions: &Receiver<Question>, a
             }
             (Question::Refresh, Err(failure)) => Reply::Data(Err(text(failure))),
             (Question::Why { id, width }, Ok(flux)) => {
-                let screen = Screen { width: Some(width.into()), ..asking.screen };
+                let screen = Screen { width: Some(width.into()), ..screen };
                 Reply::Explanation((asking.explain)(flux, id, &screen))
             }
             (Question::Why { .. }, Err(failure)) => Reply::Explanation(vec![text(failure)]),
@@ -161,7 +142,7 @@ fn watch(
     questions: &Sender<Question>,
     replies: &Receiver<Reply>,
     delay: Duration,
-    look: TerminalLook,
+    screen: &Screen,
     model: &mut Model,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> io::Result<()> {
@@ -192,7 +173,7 @@ fn watch(
         );
         if is_changed || silence != model.silence {
             model.silence = silence;
-            terminal.draw(|frame| view::draw(model, look, frame))?;
+            terminal.draw(|frame| view::draw(model, screen, frame))?;
             is_changed = false;
         }
         let waits = open.refresh.is_some() || model.paused;

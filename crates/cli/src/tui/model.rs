@@ -5,88 +5,95 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use strum::VariantArray;
 
 use crate::ui::figures::number;
+use crate::ui::order::compare_cells;
+use crate::ui::rows::{BAR, Cell, Column, Rows, Style, column};
 
-/// The data that `top` shows, from the plugin's last answers. Names that users chose are escaped when a
-/// snapshot is built.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The data that `top` shows, from the plugin's last answers.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     /// Lines at the top, about the plugin's data and the jobs.
     pub(crate) facts: Vec<String>,
-    pub(crate) banks: Vec<BankLine>,
-    pub(crate) standings: Vec<AssociationTableRow>,
-    /// Names of the terms whose sum is a priority.
+    /// The rows of each page, by [`TopPage`].
+    pub(crate) pages: [PageRows; 3],
+    /// Names of the terms whose sum is a priority. The page of jobs has a column for each term.
     pub(crate) terms: Vec<String>,
-    pub(crate) jobs: Vec<JobLine>,
     /// Number of held jobs for each limit.
-    pub(crate) held: Vec<(String, u64)>,
+    pub(crate) held: Vec<(String, String)>,
     /// How long refreshes and pushes take. Empty if the caller may not see it.
     pub(crate) cost: Vec<(String, String)>,
-    /// Whether the plugin has more associations than the list `standings` contains.
-    pub(crate) more_standings: bool,
-    /// Whether the plugin has more pending jobs than the list `jobs` contains.
-    pub(crate) more_jobs: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct BankLine {
-    pub(crate) depth: usize,
-    pub(crate) name: String,
-    /// The share and the usage, as fractions of the totals of the bank and its siblings.
-    pub(crate) share: f64,
-    pub(crate) usage: f64,
-    pub(crate) level_fs: Option<f64>,
-    /// Jobs, including jobs of the banks below; `None` if the caller may not see them.
-    pub(crate) running: Option<u64>,
-    pub(crate) pending: Option<u64>,
-    pub(crate) held: Option<u64>,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageRows {
+    pub(crate) rows: Vec<TopRow>,
+    /// Whether the plugin has more rows than `rows` contains.
+    pub(crate) has_more: bool,
 }
 
-/// The row of an association: its place, fair-share, share, usage and jobs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct AssociationTableRow {
-    pub(crate) user: String,
-    pub(crate) bank: String,
-    pub(crate) place: Option<(usize, usize)>,
-    pub(crate) fairshare: Option<f64>,
-    /// Share and usage, as fractions of the totals of all users in the bank.
-    pub(crate) share: Option<f64>,
-    pub(crate) usage: Option<f64>,
-    pub(crate) level_fs: Option<f64>,
-    pub(crate) running: u64,
-    pub(crate) pending: u64,
-    pub(crate) held: u64,
+/// A row of a page. The cells are in the order of the page's columns.
+#[derive(Clone, Debug)]
+pub(crate) struct TopRow {
+    /// The job of the row, on the page of jobs.
+    pub(crate) job: Option<u64>,
+    pub(crate) cells: Vec<Cell>,
 }
 
-/// A pending job.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct JobLine {
-    pub(crate) id: u64,
-    /// The id as Flux shows it.
-    pub(crate) name: String,
-    pub(crate) user: String,
-    pub(crate) bank: String,
-    pub(crate) queue: String,
-    pub(crate) priority: Option<u64>,
-    /// Each term's value times its weight, in the order of [`Snapshot::terms`].
-    pub(crate) products: Vec<f64>,
-    /// Why the job does not start: its limits, "urgency 0" or "score 0" at priority 0, "others" if something else blocks it, or "stopped queue".
-    pub(crate) held_by: String,
+impl Snapshot {
+    /// Returns true if the caller sees neither the times of refreshes nor the jobs of other users.
+    pub(crate) fn is_for_guest(&self) -> bool {
+        self.cost.is_empty()
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str)]
 pub(crate) enum TopPage {
     #[default]
-    Overview,
+    Banks,
     Standings,
     Jobs,
 }
 
-impl TopPage {
-    pub(crate) const ALL: [(TopPage, &'static str); 3] =
-        [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
-}
+/// The columns of banks. Share and usage are fractions of the totals of the bank and its siblings. Jobs include those of the banks
+/// below, and guests do not see them.
+const BANKS: [Column<'static>; 8] = [
+    column("bank", "Bank", Style::Text),
+    column("share", "Share", Style::Percent),
+    column("usage", "Used", Style::Percent),
+    column("level", "Level", Style::Ratio),
+    column("running", "Running", Style::Count),
+    column("pending", "Pending", Style::Count),
+    column("held", "Held", Style::Count),
+    column("bar", "Used|Share", Style::Bar(BAR)),
+];
+
+/// The columns of associations. Share and usage are fractions of the totals of all users in the bank.
+const STANDINGS: [Column<'static>; 11] = [
+    column("place", "Place", Style::Count),
+    column("of", "of", Style::Count),
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("fairshare", "FairShare", Style::Fraction),
+    column("share", "Share", Style::Percent),
+    column("usage", "Used", Style::Percent),
+    column("level", "Level", Style::Ratio),
+    column("running", "Running", Style::Count),
+    column("pending", "Pending", Style::Count),
+    column("held", "Held", Style::Count),
+];
+
+/// The columns of pending jobs before the terms of the priority.
+const JOBS: [Column<'static>; 5] = [
+    column("id", "JobId", Style::Text),
+    column("priority", "Priority", Style::Count),
+    column("user", "User", Style::Text),
+    // A term may be called "bank" or "queue".
+    column("job_bank", "Bank", Style::Text),
+    column("job_queue", "Queue", Style::Text),
+];
 
 /// An action that the user requests with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +111,7 @@ pub(crate) enum Wish {
 pub(crate) struct Model {
     pub(crate) snapshot: Snapshot,
     pub(crate) page: TopPage,
-    /// The index of the column that each page is sorted by, and whether the order is reversed.
+    /// For each page, how often the user chose the next column to sort by, and whether the order is reversed.
     pub(crate) sort: [(usize, bool); 3],
     /// Only rows that contain this text are shown.
     pub(crate) filter: String,
@@ -121,133 +128,96 @@ pub(crate) struct Model {
     pub(crate) room: usize,
     /// The indexes of the rows or lines that are on the screen. The view sets them when it draws.
     pub(crate) shown: Range<usize>,
-    /// True if the screen is printed once and then ends, so that keys have no effect.
-    pub(crate) is_printed: bool,
     /// While the plugin does not answer: a sentence that says so.
     pub(crate) silence: Option<String>,
 }
 
 impl Model {
-    /// Returns the index of the page in the arrays `sort` and `chosen`.
-    fn page_index(&self) -> usize {
+    /// Returns the columns of the page.
+    pub(crate) fn columns(&self) -> Vec<Column<'_>> {
         match self.page {
-            TopPage::Overview => 0,
-            TopPage::Standings => 1,
-            TopPage::Jobs => 2,
-        }
-    }
-
-    /// Returns the titles of the columns that the page can be sorted by.
-    pub(crate) fn titles(&self) -> Vec<String> {
-        let fixed = |titles: &str| titles.split(',').map(str::to_owned).collect::<Vec<_>>();
-        match self.page {
-            TopPage::Overview => fixed("tree,share,usage,level,running,pending,held"),
-            TopPage::Standings => fixed("place,user,bank,fair-share,share,usage,level,running,pending,held"),
+            TopPage::Banks => {
+                let is_shown =
+                    |column: &Column<'_>| column.style != Style::Count || !self.snapshot.is_for_guest();
+                BANKS.into_iter().filter(is_shown).collect()
+            }
+            TopPage::Standings => STANDINGS.to_vec(),
             TopPage::Jobs => {
-                let mut titles = fixed("priority,user,bank,queue,held by");
-                titles.extend(self.snapshot.terms.iter().cloned());
-                titles
+                let terms = self.snapshot.terms.iter().map(|term| column(term, term, Style::Term));
+                JOBS.into_iter().chain(terms).chain([column("held_by", "Held by", Style::Text)]).collect()
             }
         }
     }
 
-    /// Returns the title of the column that the page is sorted by, and whether the order is reversed.
-    pub(crate) fn find_sort_column(&self) -> (String, bool) {
-        let (column, reverse) = self.sort.get(self.page_index()).copied().unwrap_or_default();
-        (self.titles().get(column).cloned().unwrap_or_default(), reverse)
-    }
-
-    pub(crate) fn banks(&self) -> Vec<&BankLine> {
-        self.rows(
-            &self.snapshot.banks,
-            |bank| vec![&bank.name],
-            |column, a, b| match column {
-                1 => b.share.total_cmp(&a.share),
-                2 => b.usage.total_cmp(&a.usage),
-                3 => compare_descending(a.level_fs, b.level_fs),
-                4 => b.running.cmp(&a.running),
-                5 => b.pending.cmp(&a.pending),
-                6 => b.held.cmp(&a.held),
-                _ => Ordering::Equal,
-            },
-        )
-    }
-
-    pub(crate) fn standings(&self) -> Vec<&AssociationTableRow> {
-        self.rows(
-            &self.snapshot.standings,
-            |standing| vec![&standing.user, &standing.bank],
-            |column, a, b| match column {
-                // Associations that have no rank come last.
-                0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
-                1 => a.user.cmp(&b.user),
-                2 => a.bank.cmp(&b.bank),
-                3 => compare_descending(a.fairshare, b.fairshare),
-                4 => compare_descending(a.share, b.share),
-                5 => compare_descending(a.usage, b.usage),
-                6 => compare_descending(a.level_fs, b.level_fs),
-                7 => b.running.cmp(&a.running),
-                8 => b.pending.cmp(&a.pending),
-                _ => b.held.cmp(&a.held),
-            },
-        )
-    }
-
-    pub(crate) fn jobs(&self) -> Vec<&JobLine> {
-        self.rows(
-            &self.snapshot.jobs,
-            |job| vec![&job.name, &job.user, &job.bank, &job.queue, &job.held_by],
-            |column, a, b| {
-                let order = match column {
-                    0 => b.priority.cmp(&a.priority),
-                    1 => a.user.cmp(&b.user),
-                    2 => a.bank.cmp(&b.bank),
-                    3 => a.queue.cmp(&b.queue),
-                    4 => b.held_by.cmp(&a.held_by),
-                    term => compare_descending(
-                        a.products.get(term - 5).copied(),
-                        b.products.get(term - 5).copied(),
-                    ),
-                };
-                order.then(a.id.cmp(&b.id))
-            },
-        )
-    }
-
-    /// Returns the rows of the page, filtered and sorted.
-    fn rows<'a, T>(
-        &self,
-        all: &'a [T],
-        texts: impl Fn(&T) -> Vec<&String>,
-        compare: impl Fn(usize, &T, &T) -> Ordering,
-    ) -> Vec<&'a T> {
-        let wanted = self.filter.to_lowercase();
-        let matches = |row: &&T| texts(row).iter().any(|text| text.to_lowercase().contains(&wanted));
-        let mut rows: Vec<&T> = all.iter().filter(matches).collect();
-        let (column, reverse) = self.sort.get(self.page_index()).copied().unwrap_or_default();
-        rows.sort_by(|a, b| compare(column, a, b));
-        if reverse {
-            rows.reverse();
+    /// Returns the keys of the columns that the page leaves out on a narrow screen. The first column of the list is left out first.
+    pub(crate) fn give_up(&self) -> Vec<&str> {
+        match self.page {
+            TopPage::Banks => vec!["running", "bar", "held", "pending", "level"],
+            TopPage::Standings => vec!["level", "usage", "share", "pending", "held", "running"],
+            TopPage::Jobs => {
+                let mut terms = self.snapshot.terms.iter().map(String::as_str);
+                let first = terms.next();
+                terms.rev().chain(["job_queue", "job_bank"]).chain(first).collect()
+            }
         }
+    }
+
+    /// Returns the column that the page is sorted by, its index, and whether the order is reversed.
+    pub(crate) fn find_sort_column(&self) -> (Column<'_>, usize, bool) {
+        let (steps, reverse) = self.sort.get(self.page as usize).copied().unwrap_or_default();
+        let mut columns = self.columns();
+        columns.retain(|column| !matches!(column.style, Style::Bar(_)));
+        let first = columns.iter().position(|column| column.key == "priority").unwrap_or(0);
+        let index = (first + steps) % columns.len();
+        (columns.swap_remove(index), index, reverse)
+    }
+
+    /// Returns the rows of the page, filtered and sorted. Places and texts are in ascending order, other numbers in descending order.
+    /// Banks are in the order of the tree if the page is sorted by the bank.
+    pub(crate) fn rows(&self) -> Vec<&TopRow> {
+        let wanted = self.filter.to_lowercase();
+        let contains = |cell: &Cell| match cell {
+            Cell::Text(text) | Cell::Node { name: text, .. } => text.to_lowercase().contains(&wanted),
+            _ => false,
+        };
+        let all = self.page_rows().rows.iter();
+        let mut rows: Vec<&TopRow> = all.filter(|row| row.cells.iter().any(contains)).collect();
+        let (column, index, reverse) = self.find_sort_column();
+        let is_ascending = column.style == Style::Text || column.key == "place";
+        rows.sort_by(|a, b| match (a.cells.get(index), b.cells.get(index)) {
+            (Some(a), Some(b)) => compare_cells(a, b, is_ascending == reverse),
+            _ => Ordering::Equal,
+        });
         rows
     }
 
-    /// Returns the number of rows of the page.
-    fn count(&self) -> usize {
+    fn page_rows(&self) -> &PageRows {
+        let [banks, standings, jobs] = &self.snapshot.pages;
         match self.page {
-            TopPage::Overview => self.banks().len(),
-            TopPage::Standings => self.standings().len(),
-            TopPage::Jobs => self.jobs().len(),
+            TopPage::Banks => banks,
+            TopPage::Standings => standings,
+            TopPage::Jobs => jobs,
         }
+    }
+
+    /// Returns the rows for a table. Banks are indented only in the order of the tree.
+    pub(crate) fn table_rows(&self) -> Rows<'_> {
+        let is_tree = self.find_sort_column().1 == 0 && self.filter.is_empty();
+        let rows = self.rows().into_iter().map(move |row| {
+            let mut cells = row.cells.clone();
+            if let Some(Cell::Node { depth, .. }) = cells.first_mut().filter(|_| !is_tree) {
+                *depth = 0;
+            }
+            cells
+        });
+        Rows { key: "rows", columns: self.columns(), rows: Box::new(rows) }
     }
 
     /// Describes the rows on the screen and their number, like "1-19 of 300".
     pub(crate) fn describe_shown_rows(&self) -> String {
-        let (count, more) = match (&self.open, self.page) {
-            (Some((lines, _)), _) => (lines.len(), false),
-            (None, TopPage::Overview) => (self.count(), false),
-            (None, TopPage::Standings) => (self.count(), self.snapshot.more_standings),
-            (None, TopPage::Jobs) => (self.count(), self.snapshot.more_jobs),
+        let (count, more) = match &self.open {
+            Some((lines, _)) => (lines.len(), false),
+            None => (self.rows().len(), self.page_rows().has_more),
         };
         if count == 0 || self.shown.is_empty() {
             return String::new();
@@ -258,8 +228,8 @@ impl Model {
 
     /// Returns the index of the selected row.
     pub(crate) fn chosen(&self) -> usize {
-        let chosen = self.chosen.get(self.page_index()).copied().unwrap_or_default();
-        chosen.min(self.count().saturating_sub(1))
+        let chosen = self.chosen.get(self.page as usize).copied().unwrap_or_default();
+        chosen.min(self.rows().len().saturating_sub(1))
     }
 
     /// Shows new data, unless the screen is paused.
@@ -300,7 +270,7 @@ impl Model {
             KeyCode::Home => self.go(isize::MIN),
             KeyCode::End => self.go(isize::MAX),
             _ if self.open.is_some() => {}
-            KeyCode::Char('1') => self.page = TopPage::Overview,
+            KeyCode::Char('1') => self.page = TopPage::Banks,
             KeyCode::Char('2') => self.page = TopPage::Standings,
             KeyCode::Char('3') => self.page = TopPage::Jobs,
             KeyCode::Tab => self.turn(1),
@@ -308,14 +278,13 @@ impl Model {
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('s') => self.sort_by_next_column(),
             KeyCode::Char('r') => {
-                let at = self.page_index();
-                if let Some((_, reverse)) = self.sort.get_mut(at) {
+                if let Some((_, reverse)) = self.sort.get_mut(self.page as usize) {
                     *reverse = !*reverse;
                 }
             }
-            KeyCode::Enter if self.page == TopPage::Jobs => {
-                if let Some(job) = self.jobs().get(self.chosen()) {
-                    return Wish::Why(job.id);
+            KeyCode::Enter => {
+                if let Some(job) = self.rows().get(self.chosen()).and_then(|row| row.job) {
+                    return Wish::Why(job);
                 }
             }
             _ => {}
@@ -338,14 +307,13 @@ impl Model {
 
     /// Shows the page that is `by` pages after this page.
     fn turn(&mut self, by: usize) {
-        let next = (self.page_index() + by) % TopPage::ALL.len();
-        self.page = TopPage::ALL.get(next).map_or(TopPage::Overview, |(page, _)| *page);
+        let next = (self.page as usize + by) % TopPage::VARIANTS.len();
+        self.page = TopPage::VARIANTS.get(next).copied().unwrap_or_default();
     }
 
     fn sort_by_next_column(&mut self) {
-        let (at, columns) = (self.page_index(), self.titles().len().max(1));
-        if let Some((column, reverse)) = self.sort.get_mut(at) {
-            *column = (*column + 1) % columns;
+        if let Some((steps, reverse)) = self.sort.get_mut(self.page as usize) {
+            *steps += 1;
             *reverse = false;
         }
     }
@@ -357,8 +325,8 @@ impl Model {
             *first = first.saturating_add_signed(by).min(last);
             return;
         }
-        let (at, chosen, last) = (self.page_index(), self.chosen(), self.count().saturating_sub(1));
-        if let Some(slot) = self.chosen.get_mut(at) {
+        let (chosen, last) = (self.chosen(), self.rows().len().saturating_sub(1));
+        if let Some(slot) = self.chosen.get_mut(self.page as usize) {
             *slot = chosen.saturating_add_signed(by).min(last);
         }
     }
@@ -380,13 +348,5 @@ const HELP: [&str; 12] = [
     "?               this help",
     "q, Ctrl-C       quit",
     "",
-    "Bars: = usage up to the share, . unused share, + usage above it, | the share.",
+    "Bars: = or green within the share, . unused, + or red above it, | the share.",
 ];
-
-/// Compares two numbers. The larger number comes first, and `None` comes last.
-fn compare_descending(a: Option<f64>, b: Option<f64>) -> Ordering {
-    match (a, b) {
-        (Some(a), Some(b)) => b.total_cmp(&a),
-        (a, b) => b.is_some().cmp(&a.is_some()),
-    }
-}

@@ -9,15 +9,16 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::gather::snapshot;
-use super::model::{AssociationTableRow, Model, Snapshot, TopPage, Wish};
-use super::view::{TerminalLook, draw};
-use super::{Question, Reply, UnansweredRequests, describe_no_answer, print_bank_page};
+use super::model::{Model, PageRows, Snapshot, TopPage, TopRow, Wish};
+use super::view::{draw, print_banks};
+use super::{Question, Reply, UnansweredRequests, describe_no_answer};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{
     EVIL, check, make_jobs_page, make_standing_reply, make_standing_reply_with_nested_banks,
     make_stats_answer, make_words,
 };
-use crate::ui::printable::printable;
+use crate::ui::rows::Cell;
+use crate::ui::screen::Screen;
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
 
@@ -48,12 +49,25 @@ fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
         .note(Some("debug"), &serde_json::from_value(serde_json::json!({"start": false})).expect("a state"));
     let snapshot = snapshot(Some(&stats), &standing, &page, &stopped, &make_words());
     assert!(snapshot.facts[1].ends_with("; stopped: debug"), "{:?}", snapshot.facts);
+    let jobs = snapshot.pages[TopPage::Jobs as usize].rows.iter();
     let marks: Vec<(&str, &str)> =
-        snapshot.jobs.iter().map(|job| (job.queue.as_str(), job.held_by.as_str())).collect();
+        jobs.map(|row| (name(&row.cells[4]), row.cells.last().map_or("", name))).collect();
     assert_eq!(marks[0], ("debug", "stopped queue"));
     assert_eq!(marks[1].1, "urgency 0");
     assert_eq!(marks[2], ("debug", "max-running-jobs-user-limit,stopped queue"));
     assert!(marks.iter().all(|(queue, held)| held.contains("stopped") == (*queue == "debug")), "{marks:?}");
+}
+
+/// Returns the text of a cell; empty for an empty cell.
+fn name(cell: &Cell) -> &str {
+    match cell {
+        Cell::Text(text) | Cell::Node { name: text, .. } => text,
+        _ => "",
+    }
+}
+
+fn make_screen(width: Option<usize>, colour: bool) -> Screen {
+    Screen { width, rows: None, colour, unicode: true, terminal: false, pager: false }
 }
 
 fn make_model() -> Model {
@@ -85,7 +99,7 @@ fn press(model: &mut Model, keys: &str) -> Wish {
 /// Draws the screen and returns it as text.
 fn draw_screen(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-    terminal.draw(|frame| draw(model, TerminalLook { colour, ellipsis: "…" }, frame)).expect("drawn");
+    terminal.draw(|frame| draw(model, &make_screen(None, colour), frame)).expect("drawn");
     let buffer = terminal.backend().buffer();
     let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
     assert!(colour || !coloured, "no colours where none are wanted");
@@ -113,8 +127,7 @@ fn screens_of_the_pages_match_the_golden_files() {
         ] {
             press(&mut model, keys);
             if title.starts_with("many") {
-                model.snapshot.standings = make_lines_of_many_associations();
-                model.snapshot.more_standings = false;
+                model.snapshot.pages[1] = make_page_of_many_associations(false);
                 press(&mut model, "⇲");
                 model.silence = describe_no_answer(Duration::from_secs(42), None, Some("the broker is gone"));
             }
@@ -155,39 +168,41 @@ fn each_bank_of_a_guest_is_followed_by_its_subtree() {
     other.levels[2].siblings.clear();
     standing.associations.push(other);
     let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
-    let banks = snapshot(None, &standing, &page, &StoppedQueues::default(), &make_words()).banks;
-    let shown: Vec<(usize, &str)> = banks.iter().map(|bank| (bank.depth, bank.name.as_str())).collect();
-    let evil = printable(EVIL);
-    let wanted =
-        [(0, "root"), (1, "science"), (2, "chem"), (2, &*evil), (2, "phys"), (1, "ops"), (2, "mail")];
+    let snapshot = snapshot(None, &standing, &page, &StoppedQueues::default(), &make_words());
+    let bank = |row: &TopRow| match &row.cells[0] {
+        Cell::Node { depth, name, .. } => (*depth, name.clone()),
+        cell => panic!("{cell:?}"),
+    };
+    let shown: Vec<(usize, String)> = snapshot.pages[0].rows.iter().map(bank).collect();
+    let wanted = [(0, "root"), (1, "science"), (2, "chem"), (2, EVIL), (2, "phys"), (1, "ops"), (2, "mail")];
+    let wanted = wanted.map(|(depth, name)| (depth, name.to_owned()));
     assert_eq!(shown, wanted);
     let mut model = Model::default();
-    model.take(Snapshot { banks, ..Snapshot::default() });
+    model.take(snapshot);
     assert!(draw_screen(&mut model, (80, 24), false).contains("\n  mail "));
-    press(&mut model, "r");
+    press(&mut model, "s");
     assert!(
         draw_screen(&mut model, (80, 24), false).contains("\nmail "),
-        "no indentation in the reversed order"
+        "no indentation in the order of the shares"
     );
 }
 
 /// Returns the standings of 300 users.
-fn make_lines_of_many_associations() -> Vec<AssociationTableRow> {
-    let standing = |place| AssociationTableRow {
-        user: format!("user{place}"),
-        bank: "phys".to_owned(),
-        place: Some((place, 300)),
-        fairshare: Some(1.0 - place as f64 / 300.0),
-        ..AssociationTableRow::default()
+fn make_page_of_many_associations(has_more: bool) -> PageRows {
+    let standing = |place| {
+        let fairshare = 1.0 - place as f64 / 300.0;
+        let names = [format!("user{place}").into(), Cell::from("phys")];
+        let mut cells = vec![Cell::Count(place), Cell::Count(300)];
+        cells.extend(names.into_iter().chain([fairshare.into()]));
+        TopRow { job: None, cells }
     };
-    (1..=300).map(standing).collect()
+    PageRows { rows: (1..=300).map(standing).collect(), has_more }
 }
 
 #[test]
 fn the_tab_line_of_top_shows_the_number_of_rows() {
     let mut model = make_model();
-    model.snapshot.standings = make_lines_of_many_associations();
-    model.snapshot.more_standings = false;
+    model.snapshot.pages[1] = make_page_of_many_associations(false);
     press(&mut model, "2");
     let mut tab_line = |keys: &str| {
         press(&mut model, keys);
@@ -201,7 +216,7 @@ fn the_tab_line_of_top_shows_the_number_of_rows() {
     press(&mut model, "\x1b");
     // The body has only the titles of the columns.
     assert!(!draw_screen(&mut model, (80, 5), false).contains(" of 300\n"), "no row is shown");
-    model.snapshot.more_standings = true;
+    model.snapshot.pages[1].has_more = true;
     press(&mut model, "\x1b⇱");
     assert!(draw_screen(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
     // The screen is too narrow for the names of the columns at the right, so the title shows their number.
@@ -255,7 +270,7 @@ fn top_does_not_repeat_a_request_before_its_reply() {
 #[test]
 fn top_counts_the_limits_that_do_not_fit_on_the_screen() {
     let mut model = make_model();
-    model.snapshot.held = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
+    model.snapshot.held = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs.to_string())).collect();
     let narrow = draw_screen(&mut model, (80, 24), false);
     assert!(
         narrow.contains("limit-6 ") && narrow.contains("… 6 more") && !narrow.contains("limit-7 "),
@@ -271,22 +286,21 @@ fn top_counts_the_limits_that_do_not_fit_on_the_screen() {
 fn one_printed_screen_is_as_high_as_its_contents() {
     for width in [80, 120, 200] {
         let mut out = Vec::new();
-        print_bank_page(owner_snapshot(), width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
-            .expect("printed");
+        print_banks(owner_snapshot(), &make_screen(Some(width), false), &mut out).expect("printed");
         let text = String::from_utf8(out).expect("text");
-        check(&format!("top-once-{width}"), usize::from(width), &text);
+        check(&format!("top-once-{width}"), width, &text);
         assert!(text.contains("last push") && !text.contains("q quit") && !text.contains("\n\n\n"), "{text}");
     }
 }
 
 #[test]
 fn top_once_prints_all_limits_that_hold_jobs() {
-    let held: Vec<(String, u64)> = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
+    let held: Vec<(String, String)> =
+        (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs.to_string())).collect();
     for width in [80, 200] {
         let snapshot = Snapshot { held: held.clone(), ..owner_snapshot() };
         let mut out = Vec::new();
-        print_bank_page(snapshot, width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
-            .expect("printed");
+        print_banks(snapshot, &make_screen(Some(width), false), &mut out).expect("printed");
         let text = String::from_utf8(out).expect("text");
         assert!(held.iter().all(|(limit, _)| text.contains(limit)) && text.contains("last push"), "{text}");
     }
@@ -309,7 +323,7 @@ fn keys_of_top_switch_pages_and_move_the_selection() {
     let mut model = make_model();
     draw_screen(&mut model, (80, 24), false);
     assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);
-    assert_eq!(model.page, TopPage::Overview);
+    assert_eq!(model.page, TopPage::Banks);
     assert_eq!(press(&mut model, "\n"), Wish::Nothing, "banks have no why");
     assert_eq!(press(&mut model, "3\n"), Wish::Why(22), "the job of the largest priority");
     assert_eq!(press(&mut model, "↓↓\n"), Wish::Why(24));
@@ -317,8 +331,8 @@ fn keys_of_top_switch_pages_and_move_the_selection() {
     assert_eq!(press(&mut model, "⇟\n"), Wish::Why(25), "the last");
     assert_eq!(press(&mut model, "⇱\n"), Wish::Why(22));
     assert_eq!(press(&mut model, "/phys\n\n"), Wish::Why(22));
-    assert_eq!(model.jobs().len(), 1);
-    assert_eq!(press(&mut model, "/\x1br\n"), Wish::Why(25), "the other way round");
+    assert_eq!(model.rows().len(), 1);
+    assert_eq!(press(&mut model, "/\x1br\n"), Wish::Why(24), "the smallest priority");
     // While the user types a filter, a letter is not a command.
     assert_eq!(press(&mut model, "/q"), Wish::Nothing);
     let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -336,7 +350,7 @@ fn keys_of_top_switch_pages_and_move_the_selection() {
     // New data do not appear while the screen is paused.
     press(&mut model, "p");
     model.take(Snapshot::default());
-    assert_eq!(model.snapshot.jobs.len(), 5);
+    assert_eq!(model.rows().len(), 5);
     press(&mut model, "p");
     model.take(Snapshot::default());
     assert_eq!(press(&mut model, "3\n↓↑"), Wish::Nothing, "no job, no why");

@@ -4,7 +4,7 @@
 use super::figures::Unit;
 use super::suggest::did_you_mean;
 use crate::fingers;
-use crate::ui::rows::{Cell, Column, Style, column};
+use crate::ui::rows::{BAR, Cell, Column, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 
@@ -103,8 +103,6 @@ pub(crate) fn list_described_columns() -> impl Iterator<Item = (Column<'static>,
     COLUMNS.iter().map(|(column, about, _)| (*column, *about))
 }
 
-/// Width of a bar, in cells.
-const BAR: usize = 20;
 /// Returns the columns that a table leaves out on a narrow terminal. The first column of the list is left out first.
 pub(crate) fn give_up() -> Vec<&'static str> {
     let keys = "bar active norm_usage norm_shares weight effective_usage level_fs fairshare_tree_usage \
@@ -271,8 +269,7 @@ fn bar(node: &Node<'_>) -> Cell {
     if node.depth == 0 {
         return Cell::None;
     }
-    let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    Cell::Bar { usage: cells(node.detail.effective_usage), share: cells(node.detail.norm_shares) }
+    Cell::bar(node.detail.effective_usage, node.detail.norm_shares)
 }
 
 #[cfg(test)]

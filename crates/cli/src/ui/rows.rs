@@ -28,6 +28,17 @@ pub(crate) enum Cell {
     },
 }
 
+/// Width of a bar that compares usage with share, in cells.
+pub(crate) const BAR: usize = 20;
+
+impl Cell {
+    /// Returns a bar of [`BAR`] cells. `usage` and `share` are fractions of its length.
+    pub(crate) fn bar(usage: f64, share: f64) -> Cell {
+        let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+        Cell::Bar { usage: cells(usage), share: cells(share) }
+    }
+}
+
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
         Cell::Text(text.to_owned())

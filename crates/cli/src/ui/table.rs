@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         self
     }
 
-    /// Prints the rows, after an empty line if `apart` is set. Returns false if there were no rows.
+    /// Prints the rows, after an empty line if `apart` is set, and notes about bars and omitted columns. Returns false if there were no rows.
     pub(crate) fn print(
         &self,
         rows: Rows<'_>,
@@ -77,6 +77,26 @@ impl<'a> Table<'a> {
         progress: &mut Progress,
         out: &mut dyn Write,
     ) -> io::Result<bool> {
+        let Some(printed) = self.print_rows(rows, apart, progress, out)? else { return Ok(false) };
+        // The legend explains the share in a bar. A bar without a title shows no share.
+        let drawn = |(column, shown): (&Column<'_>, &bool)| {
+            *shown && matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
+        };
+        if self.look.header && printed.columns.iter().zip(&printed.shown).any(drawn) {
+            self.print_legend(out)?;
+        }
+        self.print_omitted_columns(&printed, out)?;
+        Ok(true)
+    }
+
+    /// Prints the rows like [`Table::print`], but without notes. Returns `None` if there were no rows.
+    pub(crate) fn print_rows<'c>(
+        &self,
+        rows: Rows<'c>,
+        apart: bool,
+        progress: &mut Progress,
+        out: &mut dyn Write,
+    ) -> io::Result<Option<PrintedColumns<'c>>> {
         let columns = rows.columns;
         let title = |column: &Column<'_>| if self.look.header { width(column.title) } else { 0 };
         let mut widths: Vec<usize> = columns.iter().map(title).collect();
@@ -97,7 +117,7 @@ impl<'a> Table<'a> {
             lines.cells.resize(lines.places.len() * columns.len(), empty);
         }
         if lines.places.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         if apart {
             writeln!(out)?;
@@ -110,65 +130,41 @@ impl<'a> Table<'a> {
         if self.screen.terminal {
             *progress = Progress::none();
         }
-        let print = PrintedColumns { columns: &columns, widths: &widths, shown: &shown };
+        let printed = PrintedColumns { columns, widths, shown, natural };
         let mut buffer = String::new();
         if self.look.header {
             let mut titles = Lines::default();
-            for column in &columns {
+            for column in &printed.columns {
                 titles.text.push_str(&self.screen.paint(BOLD, column.title));
                 let width = width(column.title) as u32;
                 titles.cells.push(FormattedCell { end: titles.text.len(), width, in_tree: false });
             }
-            self.format_line(&titles.text, 0, &titles.cells, TreePosition::default(), print, &mut buffer);
+            self.format_line(&titles.text, 0, &titles.cells, TreePosition::default(), &printed, &mut buffer);
             out.write_all(buffer.as_bytes())?;
         }
         let mut from = 0;
-        let rows = lines.cells.chunks(columns.len().max(1)).zip(&lines.places);
+        let rows = lines.cells.chunks(printed.columns.len().max(1)).zip(&lines.places);
         for (cells, place) in progress.over("printing", rows) {
-            self.format_line(&lines.text, from, cells, *place, print, &mut buffer);
+            self.format_line(&lines.text, from, cells, *place, &printed, &mut buffer);
             out.write_all(buffer.as_bytes())?;
             from = cells.last().map_or(from, |cell| cell.end);
         }
-        // The legend explains the share in a bar. A bar without a title shows no share.
-        let drawn = |(column, shown): (&Column<'_>, &bool)| {
-            *shown && matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
-        };
-        if self.look.header && columns.iter().zip(&shown).any(drawn) {
-            self.print_legend(out)?;
-        }
-        self.print_omitted_columns(&columns, &shown, natural, out)?;
-        Ok(true)
+        Ok(Some(printed))
     }
 
-    /// Prints which columns are left out because the table is too wide, and the width that shows all columns. Bars are not named, because
-    /// other columns show the same numbers.
-    fn print_omitted_columns(
-        &self,
-        columns: &[Column<'_>],
-        shown: &[bool],
-        natural: usize,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let is_left_out = |(column, shown): &(&Column<'_>, &bool)| {
-            !**shown && !matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
-        };
-        let left_out: Vec<&Column<'_>> =
-            columns.iter().zip(shown).filter(is_left_out).map(|(column, _)| column).collect();
-        if left_out.is_empty() {
+    /// Prints which columns are left out because the table is too wide, and the width that shows all columns.
+    fn print_omitted_columns(&self, printed: &PrintedColumns<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let titles = printed.list_omitted_columns();
+        if titles.is_empty() {
             return Ok(());
         }
-        // If two columns have the same title, their keys are shown.
-        let is_single = |title: &str| columns.iter().filter(|column| column.title == title).count() == 1;
-        let titles: Vec<&str> = left_out
-            .iter()
-            .map(|column| if is_single(column.title) { column.title } else { column.key })
-            .collect();
         let mut text = format!("Left out for lack of width: {}", titles.join(", "));
-        if !self.look.parts.is_empty() && left_out.iter().any(|column| column.style == Style::Term) {
+        let mut omitted = printed.columns.iter().zip(&printed.shown).filter(|(_, shown)| !**shown);
+        if !self.look.parts.is_empty() && omitted.any(|(column, _)| column.style == Style::Term) {
             text.push_str("; ");
             text.push_str(self.look.parts);
         }
-        text.push_str(&format!(". COLUMNS={natural} shows all."));
+        text.push_str(&format!(". COLUMNS={} shows all.", printed.natural));
         let margin = " ".repeat(self.margin);
         self.screen.wrapped(&text, &margin, &margin, out)
     }
@@ -180,7 +176,7 @@ impl<'a> Table<'a> {
         mut from: usize,
         cells: &[FormattedCell],
         place: TreePosition,
-        PrintedColumns { columns, widths, shown }: PrintedColumns<'_>,
+        PrintedColumns { columns, widths, shown, .. }: &PrintedColumns<'_>,
         line: &mut String,
     ) {
         line.clear();
@@ -381,12 +377,26 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The columns that are printed, and their widths.
-#[derive(Clone, Copy)]
-struct PrintedColumns<'a> {
-    columns: &'a [Column<'a>],
-    widths: &'a [usize],
-    shown: &'a [bool],
+/// The columns of a printed table: their widths, and whether they are shown.
+pub(crate) struct PrintedColumns<'c> {
+    columns: Vec<Column<'c>>,
+    widths: Vec<usize>,
+    shown: Vec<bool>,
+    /// The width that shows all columns.
+    natural: usize,
+}
+
+impl<'c> PrintedColumns<'c> {
+    /// Returns the titles of the columns that are left out because the table is too wide. If two columns have the same title, returns their
+    /// keys. Bars are not named, because other columns show the same numbers.
+    pub(crate) fn list_omitted_columns(&self) -> Vec<&'c str> {
+        let is_single = |title: &str| self.columns.iter().filter(|column| column.title == title).count() == 1;
+        let is_named = |(column, shown): &(&Column<'_>, &bool)| {
+            !**shown && !matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
+        };
+        let omitted = self.columns.iter().zip(&self.shown).filter(is_named).map(|(column, _)| column);
+        omitted.map(|column| if is_single(column.title) { column.title } else { column.key }).collect()
+    }
 }
 
 /// Leaves out the columns with these indexes, in this order, until the table fits into `room`.
