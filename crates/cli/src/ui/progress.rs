@@ -2,8 +2,7 @@
 //! Shows a progress bar on a terminal if a command takes over a second, and notifies systemd's watchdog during long phases.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,15 +13,7 @@ use fairshare_accounting::pipeline::watch::notify_watchdog;
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// `None` if standard error is not a terminal.
-    shown: Option<DelayedProgressBar>,
-}
-
-#[derive(Debug)]
-struct DelayedProgressBar {
-    bar: ProgressBar,
-    /// `delay_thread` ends without showing the bar when this sender is dropped.
-    cancel_delay: Option<Sender<()>>,
-    delay_thread: Option<JoinHandle<()>>,
+    bar: Option<ProgressBar>,
 }
 
 /// The bar appears after this time.
@@ -35,7 +26,7 @@ const ROWS: u64 = 4096;
 impl Progress {
     /// Returns a progress bar that is never shown.
     pub(crate) fn none() -> Progress {
-        Progress { shown: None }
+        Progress { bar: None }
     }
 
     /// Starts the delay after which the bar appears. Returns [`Progress::none`] if standard error is not a terminal.
@@ -46,30 +37,24 @@ impl Progress {
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         // While the command reads or sorts, it does not update the progress bar. Therefore another thread shows the
-        // bar after a delay.
-        let (cancel_delay, cancelled) = channel();
-        let delay_thread = {
-            let bar = bar.clone();
-            thread::Builder::new().spawn(move || {
-                if cancelled.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
-                    bar.set_draw_target(ProgressDrawTarget::stderr());
-                    bar.enable_steady_tick(TICK);
-                }
-            })
+        // bar after a delay. A bar that has finished by then stays hidden.
+        let weak = bar.downgrade();
+        let show = move || {
+            thread::sleep(DELAY);
+            if let Some(bar) = weak.upgrade().filter(|bar| !bar.is_finished()) {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.enable_steady_tick(TICK);
+            }
         };
-        Progress {
-            shown: Some(DelayedProgressBar {
-                bar,
-                cancel_delay: Some(cancel_delay),
-                delay_thread: delay_thread.ok(),
-            }),
-        }
+        // If the thread does not start, the bar never appears.
+        drop(thread::Builder::new().spawn(show));
+        Progress { bar: Some(bar) }
     }
 
     /// Begins the next phase. `total` returns the number of steps, or 0 if the number is unknown. Without a bar, `total` is not called.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
         notify_watchdog();
-        let Some(DelayedProgressBar { bar, .. }) = &self.shown else { return };
+        let Some(bar) = &self.bar else { return };
         let total = total();
         let template =
             if total > 0 { "{msg:20} {wide_bar} {pos}/{len}" } else { "{msg:20} {spinner} {elapsed}" };
@@ -88,7 +73,7 @@ impl Progress {
     /// Sets the number of steps of the phase that are done.
     pub(crate) fn set_finished_steps(&mut self, done: u64) {
         notify_watchdog();
-        if let Some(DelayedProgressBar { bar, .. }) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.set_position(done);
         }
     }
@@ -102,13 +87,9 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        let Some(shown) = &mut self.shown else { return };
-        // End the thread before the bar is cleared. Otherwise the thread could show the bar again.
-        shown.cancel_delay = None;
-        if let Some(thread) = shown.delay_thread.take() {
-            let _ = thread.join();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
-        shown.bar.finish_and_clear();
     }
 }
 
