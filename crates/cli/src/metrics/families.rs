@@ -8,7 +8,7 @@ use super::window::{BankShares, Window, jain_index};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
-use fairshare_engine::engine::answers::{AssociationJobs, BudgetShown, Load, Standings, Stats};
+use fairshare_engine::engine::answers::{AssociationJobs, BankStats, BudgetShown, Load, Standings, Stats};
 
 /// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
 pub(crate) fn build_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
@@ -202,50 +202,50 @@ fn make_bank_and_queue_metric_families(stats: &Stats, most: usize) -> Vec<Family
 /// Returns the share and the usage of each bank. If there are more than `most` banks, returns only the banks
 /// with the largest shares.
 fn make_bank_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
-    let new = |name, help| Family::new(name, Gauge, help);
-    let mut promised = new("bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
-    let mut used = new("bank_usage_ratio", "Decayed usage of a bank as a part of the site's");
-    let mut usage = new(
-        "bank_usage_weighted_seconds",
-        "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
-    );
-    let mut level = new(
-        "bank_level_ratio",
-        "Share of a bank divided by its usage, both relative to its siblings; 1 if the usage equals the share",
-    );
-    let mut delivered = new(
-        "bank_delivered_ratio",
-        "Part of the cores in use that the jobs of a bank had, while the bank had pending jobs in the window",
-    );
-    let mut demand = new("bank_demand_ratio", "Part of the window in which a bank had pending jobs");
+    type Value = fn(&BankStats, Option<&BankShares>) -> Option<f64>;
+    let metrics: [(&'static str, &'static str, Value); 6] = [
+        ("bank_promised_ratio", "Part of the site that a bank's shares entitle it to", |bank, _| {
+            Some(bank.promised)
+        }),
+        ("bank_usage_ratio", "Decayed usage of a bank as a part of the site's", |bank, _| {
+            Some(bank.delivered)
+        }),
+        (
+            "bank_usage_weighted_seconds",
+            "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
+            |bank, _| Some(bank.usage),
+        ),
+        (
+            "bank_level_ratio",
+            "Share of a bank divided by its usage, both relative to its siblings; 1 if the usage equals the share",
+            |bank, _| bank.level(),
+        ),
+        (
+            "bank_delivered_ratio",
+            "Part of the cores in use that the jobs of a bank had, while the bank had pending jobs in the window",
+            |_, shares| shares?.delivered,
+        ),
+        ("bank_demand_ratio", "Part of the window in which a bank had pending jobs", |_, shares| {
+            Some(shares?.demand)
+        }),
+    ];
     let mut sorted: Vec<_> = stats.banks.iter().collect();
     sorted.sort_by(|a, b| b.promised.total_cmp(&a.promised));
     let shares = window.bank_shares();
     let by_bank: BTreeMap<&str, &BankShares> =
         shares.iter().map(|shares| (shares.bank.as_str(), shares)).collect();
-    for bank in sorted.iter().take(most) {
-        let labels = [("bank", bank.bank.as_str())];
-        promised.add(&labels, bank.promised);
-        used.add(&labels, bank.delivered);
-        usage.add(&labels, bank.usage);
-        if let Some(value) = bank.level() {
-            level.add(&labels, value);
-        }
-        if let Some(over_window) = by_bank.get(bank.bank.as_str()) {
-            demand.add(&labels, over_window.demand);
-            if let Some(part) = over_window.delivered {
-                delivered.add(&labels, part);
+    let family = |(name, help, value): (&'static str, &'static str, Value)| {
+        let mut family = Family::new(name, Gauge, help);
+        for bank in sorted.iter().take(most) {
+            if let Some(value) = value(bank, by_bank.get(bank.bank.as_str()).copied()) {
+                family.add(&[("bank", &bank.bank)], value);
             }
         }
-    }
+        family
+    };
     let left_out = sorted.len().saturating_sub(most) as f64;
-    vec![
-        promised,
-        used,
-        usage,
-        level,
-        delivered,
-        demand,
+    let mut families: Vec<Family> = metrics.into_iter().map(family).collect();
+    families.extend([
         gauge(
             "banks_left_out",
             "Banks without metrics, because the number of banks with metrics is limited",
@@ -257,7 +257,8 @@ fn make_bank_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec
             "Jain's index of delivered over promised share, for banks with pending jobs; 1 is even",
             jain_index(&shares),
         ),
-    ]
+    ]);
+    families
 }
 
 /// Milliseconds in an hour.
