@@ -36,29 +36,21 @@ impl Page<'_> {
     /// their digests, and no requests.
     pub(crate) fn html(&self, data: &str) -> String {
         let script = [SHARED_SCRIPT, self.script].concat();
-        let parts = [
-            ("{{title}}", escape_html(self.title)),
-            ("{{script-digest}}", digest(&script)),
-            ("{{style-digest}}", digest(STYLE)),
-            ("{{style}}", STYLE.to_owned()),
-            ("{{body}}", self.body.to_owned()),
-            ("{{data}}", escape_json(data)),
-            ("{{script}}", script),
-        ];
-        // The parts are in the order of their placeholders in the frame. Placeholders in inserted text stay as they are.
-        let mut page = String::with_capacity(data.len() + data.len() / 8 + 200_000);
-        let mut remaining_frame = FRAME;
-        while let Some((before, (name, value))) = parts
-            .iter()
-            .filter_map(|part| Some((remaining_frame.find(part.0)?, part)))
-            .min_by_key(|(at, _)| *at)
-            .and_then(|(at, part)| Some((remaining_frame.get(..at)?, part)))
-        {
-            page.push_str(before);
-            page.push_str(value);
-            remaining_frame = remaining_frame.get(before.len() + name.len()..).unwrap_or_default();
+        let mut pieces = FRAME.split("{{");
+        let mut page = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (name, after) = piece.split_once("}}").unwrap_or_default();
+            page += &match name {
+                "title" => escape_html(self.title),
+                "script-digest" => digest(&script),
+                "style-digest" => digest(STYLE),
+                "style" => STYLE.to_owned(),
+                "body" => self.body.to_owned(),
+                "data" => escape_json(data),
+                _ => script.clone(),
+            };
+            page += after;
         }
-        page.push_str(remaining_frame);
         page
     }
 }
