@@ -13,7 +13,7 @@ use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
 use fairshare_engine::engine::answers::{AssociationSnapshot, DefaultBankChange, Snapshot};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::TreePage;
-use fairshare_protocol::records::{AssociationRecord, QueueRecord, from_shares};
+use fairshare_protocol::records::{AssociationRecord, QueueRecord, UNLIMITED, from_shares};
 
 /// The kinds of records, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
@@ -269,29 +269,18 @@ pub(super) fn collect_plugin_records(
         let window = [budget.start, budget.end];
         records.add_budget(&budget.scope, &budget.name, &budget.unit, window, budget.deposited);
     }
-    records.0.extend(collect_settings(state, pages.first()).0);
-    records.0
-}
-
-fn collect_settings(state: &Snapshot, tree: Option<&TreePage>) -> Records {
-    let mut records = Records::default();
     for (name, value) in serialize_fields(&state.config, &[]) {
         records.add_setting(name, value);
     }
-    if let Some(tree) = tree {
+    if let Some(tree) = pages.first() {
         records.add_tree(tree);
     }
-    records
+    records.0
 }
 
 fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord {
     let names = |names: Vec<String>| names.join(",");
-    let bank = snapshot.bank_name.to_string();
     AssociationRecord {
-        userid: user.0.into(),
-        def_bank: bank.clone(),
-        bank,
-        fairshare: None,
         max_running_jobs: snapshot.max_run_jobs.0,
         max_active_jobs: snapshot.max_active_jobs.0,
         max_sched_jobs: snapshot.max_sched_jobs.0,
@@ -301,9 +290,6 @@ fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> Associati
         projects: names(snapshot.projects.iter().map(ToString::to_string).collect()),
         def_project: snapshot.def_project.to_string(),
         active: snapshot.active,
-        username: None,
-        shares: None,
-        usage: None,
-        counted_until: None,
+        ..AssociationRecord::with_limits(user.0.into(), snapshot.bank_name.to_string(), UNLIMITED)
     }
 }

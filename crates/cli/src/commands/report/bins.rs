@@ -13,7 +13,6 @@ use crate::site::input::Loaded;
 use fairshare::{NodeId, Ranking, Tree};
 use fairshare_accounting::pipeline::{Periods, StoredPeriods};
 use fairshare_accounting::store::{Database, Pace};
-use std::time::Duration;
 
 /// A page contains at most this many usage values of banks. It has one value for each bank and period.
 const MOST: usize = 1_000_000;
@@ -27,10 +26,11 @@ pub(super) struct Bins {
     of: Vec<Vec<(i64, f64)>>,
     /// For each association, the number of periods whose usage the database keeps. This includes periods without
     /// usage.
-    kept: Vec<u32>,
+    pub(super) kept: Vec<u32>,
     /// When the present period began.
     began: f64,
-    pace: Option<Pace>,
+    /// The decay of the database's usage.
+    pub(super) pace: Option<Pace>,
 }
 
 /// Adds the sum of each bank in each row to the sums of the banks above it. A row has a sum for each bank of the tree.
@@ -91,20 +91,10 @@ impl Bins {
         Ok(Bins { of, kept, began, pace: Some(pace) })
     }
 
-    /// Returns the number of periods that are kept, by association; empty without a database.
-    pub(super) fn count_kept_periods(&self) -> &[u32] {
-        &self.kept
-    }
-
     /// Returns the decay of the usage of association `leaf`, or `None` without the bins of a database.
     pub(super) fn find_usage_decay(&self, leaf: NodeId) -> Option<Pace> {
         let pace = self.pace?;
         Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
-    }
-
-    /// Returns the decay of the database's usage.
-    pub(super) fn pace(&self) -> Option<Pace> {
-        self.pace
     }
 
     /// Returns the bins of association `leaf`: pairs of period and usage.
@@ -159,18 +149,11 @@ impl Bins {
     }
 }
 
-/// The decay of usage.
+/// The decay of usage: by `half_life` in seconds if it is given, or else by the periods of the database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UsageDecayRule {
     pub(super) half_life: Option<f64>,
     pub(super) pace: Option<Pace>,
-}
-
-impl UsageDecayRule {
-    /// Uses `half_life`, or else the periods of the database.
-    pub(super) fn new(half_life: Option<Duration>, pace: Option<Pace>) -> UsageDecayRule {
-        UsageDecayRule { half_life: half_life.map(|half_life| half_life.as_secs_f64()), pace }
-    }
 }
 
 /// The level that lowers an association's fair-share most, and when the usage of this level is back at its share.

@@ -238,7 +238,7 @@ fn user_columns<'a>(
             .iter()
             .map(|ranking| tree.leaves().map(|leaf| place(ranking, leaf)).collect())
             .collect(),
-        periods: bins.count_kept_periods().to_vec(),
+        periods: bins.kept.clone(),
         lost: Vec::new(),
         even_usage: Vec::new(),
         even_in: Vec::new(),

@@ -110,7 +110,10 @@ fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String> 
         Some(database) => read_budgets(database?, now)?,
         None => Vec::new(),
     };
-    let forgetting = UsageDecayRule::new(args.half_life, bins.pace());
+    let forgetting = UsageDecayRule {
+        half_life: args.half_life.map(|half_life| half_life.as_secs_f64()),
+        pace: bins.pace,
+    };
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
     progress.phase("counting", || 0);

@@ -65,28 +65,20 @@ pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
     parts.extend(done.fetched.as_ref().map(FetchOutcome::summary));
     parts.extend(describe_charges(&done.charges));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
-        let mut details = Vec::new();
-        for (number, what) in [(tally.in_default_bank, "in a default bank"), (tally.late, "late")] {
-            if number > 0 {
-                details.push(format!("{number} {what}"));
-            }
-        }
-        let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+        let details = [(tally.in_default_bank, "in a default bank"), (tally.late, "late")];
+        let details = describe_counts(&details).collect::<Vec<_>>().join(", ");
+        let details = if details.is_empty() { String::new() } else { format!(" ({details})") };
         parts.push(format!(
             "{} counted{details} by usage rule {}",
             count(tally.counted, "record"),
             args.usage_rule
         ));
-        for (number, what) in [
+        parts.extend(describe_counts(&[
             (tally.boundaries, "period boundary crossed"),
             (tally.ignored, "before a cut-off"),
             (tally.too_old, "too old to count"),
             (tally.waiting, "without an association"),
-        ] {
-            if number > 0 {
-                parts.push(format!("{number} {what}"));
-            }
-        }
+        ]));
         parts.push(format!(
             "usage of {} and {} changed",
             count(changes.usages.len(), "association"),
@@ -102,6 +94,11 @@ pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
         ));
     }
     if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") }
+}
+
+/// Describes the counts that are not 0.
+fn describe_counts(counts: &[(usize, &str)]) -> impl Iterator<Item = String> {
+    counts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}"))
 }
 
 /// The changes of an association: old and new values.
