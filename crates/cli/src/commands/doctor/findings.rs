@@ -249,19 +249,14 @@ fn check_users(data: &PolicyData) -> [Option<Finding>; 10] {
         split_name_list(&record.queues).next().is_some()
             && !split_name_list(&record.queues).any(|name| queues.contains(name))
     };
-    let unknown = |of: &mut dyn Iterator<Item = (&AssociationRecord, String)>, what: &str| -> Vec<String> {
-        of.map(|(record, name)| format!("{what} {name} of {}", association_label(record))).collect()
-    };
-    let mut strange = active().flat_map(|record| {
-        split_name_list(&record.queues)
-            .filter(|name| !queues.contains(name))
-            .map(move |name| (record, name.to_owned()))
+    let strange = active().flat_map(|record| {
+        let unknown = split_name_list(&record.queues).filter(|name| !queues.contains(name));
+        unknown.map(move |name| format!("queue {name} of {}", association_label(record)))
     });
-    let strange = unknown(&mut strange, "queue");
-    let mut lost = active()
-        .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()))
-        .map(|record| (record, record.def_project.clone()));
-    let lost = unknown(&mut lost, "default project");
+    let lost = active()
+        .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()));
+    let lost =
+        lost.map(|record| format!("default project {} of {}", record.def_project, association_label(record)));
     let one_id = group_all(data.associations.iter().map(|record| ((record.userid, &record.bank), record)));
     // The plugin uses the last record.
     let has_lost_user =
@@ -441,7 +436,7 @@ fn find_factor_ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let span = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
     };
-    let range = |FactorRecord { factor, weight }: &FactorRecord| {
+    let ranges = data.priority_factors.iter().map(|FactorRecord { factor, weight }| {
         let (low, high) = match factor.as_str() {
             "fairshare" | "age" | "size" => (0.0, 1.0),
             "queue" => span(&mut data.queues.iter().map(|queue| queue.priority as f64)),
@@ -449,16 +444,10 @@ fn find_factor_ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
             "urgency" => (-15.0, 14.0),
             _ => (0.0, 0.0),
         };
-        let ends = [low * *weight as f64, high * *weight as f64];
-        (ends[0].min(ends[1]), ends[0].max(ends[1]))
-    };
-    data.priority_factors
-        .iter()
-        .map(|record| {
-            let (low, high) = range(record);
-            (record.factor.as_str(), low, high)
-        })
-        .collect()
+        let [one, other] = [low, high].map(|value| value * *weight as f64);
+        (factor.as_str(), one.min(other), one.max(other))
+    });
+    ranges.collect()
 }
 
 fn check_weights(data: &PolicyData) -> [Option<Finding>; 5] {

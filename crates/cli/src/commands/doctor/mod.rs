@@ -64,8 +64,11 @@ pub(super) struct DoctorDocument<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let now = figures::now();
     let stale = args.stale * 3600.0;
-    let (mut findings, mut configuration) = (Vec::new(), None);
-    let mut facts = read_database(args, now, &mut findings);
+    let mut configuration = None;
+    let (mut facts, refused) = read_and_check(args, now).unwrap_or_else(|error| {
+        (None, Some(make_unreadable_database_finding(&error, args.database.found().by)))
+    });
+    let mut findings = Vec::from_iter(refused);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     let asked = Instance::ask(args.instance.uri.as_deref(), &push, facts.as_ref(), now - stale);
@@ -139,22 +142,8 @@ fn find_read_only_file(path: &Path) -> Option<Finding> {
     Some(Finding::action("read-only-database", text, "run these commands as the owner of the database"))
 }
 
-/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`. Returns `None` if the database
-/// cannot be read.
-fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<DatabaseFacts> {
-    let found = args.database.found();
-    match read_and_check(args, now) {
-        Ok((facts, refused)) => {
-            findings.extend(refused);
-            facts
-        }
-        Err(error) => {
-            findings.push(make_unreadable_database_finding(&error, found.by));
-            None
-        }
-    }
-}
-
+/// Reads the database and runs the checks of push, update and sync on it. Also returns the refusal of these commands. The facts are `None`
+/// if the refused records can't be read.
 fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Option<Finding>), StoreError> {
     let mut database = Database::open(args.database.path(), Access::Read, args.database.wait.wait)?;
     let snapshot = database.snapshot()?;
