@@ -84,7 +84,7 @@ impl Flux {
     pub fn connect(uri: Option<&str>) -> Result<Flux, FluxError> {
         let api = Api::load().map_err(FluxError::Library)?;
         let uri = uri.map(CString::new).transpose().map_err(|_| FluxError::Nul("the URI"))?;
-        let mut error = ErrorText::default();
+        let mut error: ErrorText = [0; 160];
         let address = uri.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
         // SAFETY: flux_open_ex(3) takes NULL or a C string, and a flux_error_t to write to; both outlive the call.
         let handle = unsafe { (api.open)(address, 0, &raw mut error) };
@@ -92,7 +92,8 @@ impl Flux {
             Some(handle) => Ok(Flux { api, handle, patience: Duration::from_secs(300) }),
             None => {
                 let system = std::io::Error::last_os_error();
-                let text = error.text().filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string());
+                let text = CStr::from_bytes_until_nul(&error).map(CStr::to_string_lossy).unwrap_or_default();
+                let text = if text.is_empty() { system.to_string() } else { text.into_owned() };
                 Err(FluxError::Connect { errno: system.raw_os_error().unwrap_or(0), text })
             }
         }

@@ -28,55 +28,53 @@ pub(super) struct Match {
     topic_glob: *const c_char,
 }
 
-impl Match {
-    /// Selects all responses.
-    pub(super) fn any_response() -> Match {
-        Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: std::ptr::null() }
-    }
-}
+/// Selects all responses.
+pub(super) const ANY_RESPONSE: Match =
+    Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: std::ptr::null() };
 
 /// `flux_error_t`: text of at most 159 bytes.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct ErrorText {
-    bytes: [u8; 160],
+pub(super) type ErrorText = [u8; 160];
+
+/// Declares [`Api`]. Each row has a field, the name of its function in libflux-core, and the type of the function.
+macro_rules! flux_functions {
+    ($($field:ident = $name:ident: fn($($argument:ty),*) $(-> $result:ty)?,)*) => {
+        /// The functions of libflux-core that the client calls. Their types are the declarations in flux-core's
+        /// headers.
+        #[derive(Debug)]
+        pub(super) struct Api {
+            $(pub(super) $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Api {
+            fn look_up(library: &Library) -> Result<Api, libloading::Error> {
+                Ok(Api {
+                    // SAFETY: each field has the type that libflux-core's headers declare for its function.
+                    $($field: *unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }?,)*
+                })
+            }
+        }
+    };
 }
 
-impl Default for ErrorText {
-    fn default() -> Self {
-        ErrorText { bytes: [0; 160] }
-    }
-}
-
-impl ErrorText {
-    pub(super) fn text(&self) -> Option<String> {
-        CStr::from_bytes_until_nul(&self.bytes).ok().map(|text| text.to_string_lossy().into_owned())
-    }
-}
-
-/// The functions of libflux-core that the client calls. Their types are the declarations in flux-core's
-/// headers.
-#[derive(Debug)]
-pub(super) struct Api {
-    pub(super) open: unsafe extern "C" fn(*const c_char, c_int, *mut ErrorText) -> *mut FluxHandle,
-    pub(super) close: unsafe extern "C" fn(*mut FluxHandle),
-    pub(super) opt_set: unsafe extern "C" fn(*mut FluxHandle, *const c_char, *const c_void, usize) -> c_int,
-    pub(super) attr_get: unsafe extern "C" fn(*mut FluxHandle, *const c_char) -> *const c_char,
-    pub(super) matchtag_alloc: unsafe extern "C" fn(*mut FluxHandle) -> u32,
-    pub(super) matchtag_free: unsafe extern "C" fn(*mut FluxHandle, u32),
-    pub(super) request_encode: unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FluxMessage,
-    pub(super) set_matchtag: unsafe extern "C" fn(*mut FluxMessage, u32) -> c_int,
-    pub(super) get_matchtag: unsafe extern "C" fn(*const FluxMessage, *mut u32) -> c_int,
-    pub(super) send: unsafe extern "C" fn(*mut FluxHandle, *const FluxMessage, c_int) -> c_int,
-    pub(super) recv: unsafe extern "C" fn(*mut FluxHandle, Match, c_int) -> *mut FluxMessage,
-    pub(super) pollfd: unsafe extern "C" fn(*mut FluxHandle) -> c_int,
-    pub(super) pollevents: unsafe extern "C" fn(*mut FluxHandle) -> c_int,
-    pub(super) response_decode:
-        unsafe extern "C" fn(*const FluxMessage, *mut *const c_char, *mut *const c_char) -> c_int,
-    pub(super) response_error: unsafe extern "C" fn(*const FluxMessage, *mut *const c_char) -> c_int,
-    pub(super) message_destroy: unsafe extern "C" fn(*mut FluxMessage),
-    pub(super) job_id_parse: unsafe extern "C" fn(*const c_char, *mut u64) -> c_int,
-    pub(super) job_id_encode: unsafe extern "C" fn(u64, *const c_char, *mut c_char, usize) -> c_int,
+flux_functions! {
+    open = flux_open_ex: fn(*const c_char, c_int, *mut ErrorText) -> *mut FluxHandle,
+    close = flux_close: fn(*mut FluxHandle),
+    opt_set = flux_opt_set: fn(*mut FluxHandle, *const c_char, *const c_void, usize) -> c_int,
+    attr_get = flux_attr_get: fn(*mut FluxHandle, *const c_char) -> *const c_char,
+    matchtag_alloc = flux_matchtag_alloc: fn(*mut FluxHandle) -> u32,
+    matchtag_free = flux_matchtag_free: fn(*mut FluxHandle, u32),
+    request_encode = flux_request_encode: fn(*const c_char, *const c_char) -> *mut FluxMessage,
+    set_matchtag = flux_msg_set_matchtag: fn(*mut FluxMessage, u32) -> c_int,
+    get_matchtag = flux_msg_get_matchtag: fn(*const FluxMessage, *mut u32) -> c_int,
+    send = flux_send: fn(*mut FluxHandle, *const FluxMessage, c_int) -> c_int,
+    recv = flux_recv: fn(*mut FluxHandle, Match, c_int) -> *mut FluxMessage,
+    pollfd = flux_pollfd: fn(*mut FluxHandle) -> c_int,
+    pollevents = flux_pollevents: fn(*mut FluxHandle) -> c_int,
+    response_decode = flux_response_decode: fn(*const FluxMessage, *mut *const c_char, *mut *const c_char) -> c_int,
+    response_error = flux_response_decode_error: fn(*const FluxMessage, *mut *const c_char) -> c_int,
+    message_destroy = flux_msg_destroy: fn(*mut FluxMessage),
+    job_id_parse = flux_job_id_parse: fn(*const c_char, *mut u64) -> c_int,
+    job_id_encode = flux_job_id_encode: fn(u64, *const c_char, *mut c_char, usize) -> c_int,
 }
 
 /// The test program `fairshare-embedded` defines functions with the names of functions of libflux-core, for
@@ -106,43 +104,16 @@ impl Api {
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
             match unsafe { Library::open(Some(name), FLAGS) } {
-                Ok(library) => return Api::look_up(library).map_err(|text| format!("{name}: {text}")),
+                Ok(library) => {
+                    let api = Api::look_up(&library);
+                    // The library is never unloaded, so that the function pointers stay valid.
+                    std::mem::forget(library);
+                    return api.map_err(|error| format!("{name}: {}", format_error_with_cause(&error)));
+                }
                 Err(error) => first_error = first_error.or_else(|| Some(format_error_with_cause(&error))),
             }
         }
         Err(first_error.unwrap_or_default())
-    }
-
-    fn look_up(library: Library) -> Result<Api, String> {
-        macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: the type of the field is the declaration of the function in flux-core's headers.
-                *unsafe { library.get($name) }.map_err(|error| format_error_with_cause(&error))?
-            };
-        }
-        let api = Api {
-            open: symbol!(b"flux_open_ex\0"),
-            close: symbol!(b"flux_close\0"),
-            opt_set: symbol!(b"flux_opt_set\0"),
-            attr_get: symbol!(b"flux_attr_get\0"),
-            matchtag_alloc: symbol!(b"flux_matchtag_alloc\0"),
-            matchtag_free: symbol!(b"flux_matchtag_free\0"),
-            request_encode: symbol!(b"flux_request_encode\0"),
-            set_matchtag: symbol!(b"flux_msg_set_matchtag\0"),
-            get_matchtag: symbol!(b"flux_msg_get_matchtag\0"),
-            send: symbol!(b"flux_send\0"),
-            recv: symbol!(b"flux_recv\0"),
-            pollfd: symbol!(b"flux_pollfd\0"),
-            pollevents: symbol!(b"flux_pollevents\0"),
-            response_decode: symbol!(b"flux_response_decode\0"),
-            response_error: symbol!(b"flux_response_decode_error\0"),
-            message_destroy: symbol!(b"flux_msg_destroy\0"),
-            job_id_parse: symbol!(b"flux_job_id_parse\0"),
-            job_id_encode: symbol!(b"flux_job_id_encode\0"),
-        };
-        // The library is never unloaded, so that the function pointers stay valid.
-        std::mem::forget(library);
-        Ok(api)
     }
 }
 

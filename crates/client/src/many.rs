@@ -10,7 +10,7 @@ use std::io;
 use std::ptr::{NonNull, null, null_mut};
 use std::time::{Duration, Instant};
 
-use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match, NONBLOCK};
+use super::library::{ANY_RESPONSE, Api, FluxMessage, MATCHTAG_NONE, NONBLOCK};
 use super::{Flux, FluxError};
 
 /// Time between two checks of the clock.
@@ -118,7 +118,7 @@ fn next_response<'f>(flux: &'f Flux, topic: &str) -> Result<Message<'f>, FluxErr
     loop {
         // SAFETY: the handle is open while it is borrowed; flux_recv(3) returns NULL or a message that the caller
         // destroys.
-        let message = unsafe { (api.recv)(handle, Match::any_response(), NONBLOCK) };
+        let message = unsafe { (api.recv)(handle, ANY_RESPONSE, NONBLOCK) };
         if let Some(message) = NonNull::new(message) {
             return Ok(Message { api, message });
         }
