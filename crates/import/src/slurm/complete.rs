@@ -38,15 +38,12 @@ pub(super) fn check_all_rows_present(sheet: &Sheet) -> Result<(), String> {
         return Err(format!("lists accounts but no users: {ALL}"));
     }
     let mut levels = vec![Level { sum: 0, witness: None }; sheet.accounts.len()];
-    let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.printed));
-    let accounts = sheet.accounts.iter().map(|account| (account.parent, account.shares, account.printed));
-    for (above, shares, printed) in users.chain(accounts) {
-        let Shares::Count(count) = shares else { continue };
-        let Some(level) = above.and_then(|above| levels.get_mut(find_competing_account(sheet, above))) else {
-            continue;
-        };
+    for row in sheet.users.iter().chain(&sheet.accounts) {
+        let Shares::Count(count) = row.shares else { continue };
+        let level = row.parent.and_then(|above| levels.get_mut(find_competing_account(sheet, above)));
+        let Some(level) = level else { continue };
         level.sum = level.sum.saturating_add(count);
-        if let Some(norm) = printed.norm_shares.filter(|norm| *norm > 0.0)
+        if let Some(norm) = row.printed.norm_shares.filter(|norm| *norm > 0.0)
             && count > 0
             && level.witness.is_none_or(|(_, most)| norm > most)
         {

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
+use super::{Association, Printed, ROOT, Sheet, parse_shares};
 use crate::Document;
 use fairshare::Shares;
 
@@ -231,15 +231,15 @@ fn ends_with_tres(value: &str) -> bool {
     last.starts_with("gres/") && !last.contains('=')
 }
 
-fn new_account(name: String, parent: Option<usize>, shares: Shares) -> Account {
-    Account { name, parent, shares, usage: None, printed: Printed::default() }
+fn new_association(name: String, parent: Option<usize>, partition: String, shares: Shares) -> Association {
+    Association { name, parent, partition, shares, usage: None, printed: Printed::default() }
 }
 
 /// Reads shares without usages. The root account needs no line. As in sacctmgr, only the first line of an account or a
 /// user counts, and the names of accounts are converted to lower case.
 pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Document, String> {
     let mut sheet = Sheet { has_partitions: true, from_sacctmgr: true, ..Sheet::default() };
-    sheet.accounts.push(new_account(ROOT.to_owned(), None, Shares::Count(1)));
+    sheet.accounts.push(new_association(ROOT.to_owned(), None, String::new(), Shares::Count(1)));
     let mut by_name: HashMap<String, usize> = HashMap::from([(ROOT.to_owned(), 0)]);
     let mut seen: HashSet<(usize, String, String)> = HashSet::new();
     let mut above = 0;
@@ -298,7 +298,7 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Document
                     continue;
                 }
                 by_name.insert(name.clone(), sheet.accounts.len());
-                sheet.accounts.push(new_account(name, Some(above), shares));
+                sheet.accounts.push(new_association(name, Some(above), String::new(), shares));
             }
             Object::User => {
                 let shares = entry.shares().map_err(|text| fail(format!("user \"{name}\": {text}")))?;
@@ -309,14 +309,7 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Document
                     )));
                     continue;
                 }
-                sheet.users.push(User {
-                    name,
-                    account: above,
-                    partition,
-                    shares,
-                    usage: None,
-                    printed: Printed::default(),
-                });
+                sheet.users.push(new_association(name, Some(above), partition, shares));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Account, NOT_SET, Printed, Sheet, USE_PARENT, User};
+use super::{Association, NOT_SET, Printed, Sheet, USE_PARENT};
 use crate::Document;
 use crate::fields::{Raw, type_error};
 use crate::tidy::CLUSTER;
@@ -157,14 +157,16 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
             is_pending: false,
         }
         .without_pending_values(true);
-        if kind.contains("USER") {
-            let account = above.ok_or_else(|| share_error("parent", "is missing".to_owned()))?;
-            let partition = share.partition.unwrap_or_default();
-            sheet.users.push(User { name, account, partition, shares, usage, printed });
-        } else {
-            by_name.insert(name.clone(), sheet.accounts.len());
-            sheet.accounts.push(Account { name, parent: above, shares, usage, printed });
+        let is_user = kind.contains("USER");
+        if is_user && above.is_none() {
+            return Err(share_error("parent", "is missing".to_owned()));
         }
+        if !is_user {
+            by_name.insert(name.clone(), sheet.accounts.len());
+        }
+        let partition = share.partition.unwrap_or_default();
+        let rows = if is_user { &mut sheet.users } else { &mut sheet.accounts };
+        rows.push(Association { name, parent: above, partition, shares, usage, printed });
     }
     remove_values_slurm_did_not_compute(&mut sheet);
     sheet.into_document(&[])

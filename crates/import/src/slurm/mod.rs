@@ -51,22 +51,15 @@ impl Printed {
     }
 }
 
-struct Account {
+/// A row of an account or of a user. Slurm calls both an association.
+struct Association {
     name: String,
+    /// The index of the account above in `Sheet::accounts`. Only the root account has none.
     parent: Option<usize>,
-    shares: Shares,
-    /// The usage of the account with all rows below it.
-    usage: Option<f64>,
-    printed: Printed,
-}
-
-struct User {
-    name: String,
-    /// The index of the user's account in `Sheet::accounts`.
-    account: usize,
-    /// The partition of the association; empty if the association is for all partitions.
+    /// The partition of a user; empty for all partitions, and for accounts.
     partition: String,
     shares: Shares,
+    /// The usage. That of an account includes all rows below it.
     usage: Option<f64>,
     printed: Printed,
 }
@@ -78,8 +71,8 @@ pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious
 /// All rows of a document. Each account comes after its parent.
 #[derive(Default)]
 struct Sheet {
-    accounts: Vec<Account>,
-    users: Vec<User>,
+    accounts: Vec<Association>,
+    users: Vec<Association>,
     /// True if the document has a column for partitions.
     has_partitions: bool,
     /// True if FairShare and LevelFS have all digits instead of six decimals.
@@ -93,6 +86,11 @@ struct Sheet {
 }
 
 impl Sheet {
+    /// Returns the account above a row.
+    fn find_parent(&self, row: &Association) -> Option<&Association> {
+        self.accounts.get(row.parent?)
+    }
+
     /// Builds a tree from the rows. If the rows have no usage, takes the usage from `usages`. The names in
     /// `usages` are `user` or `user/account`.
     fn into_document(self, usages: &[(String, f64)]) -> Result<Document, String> {
@@ -122,7 +120,7 @@ impl Sheet {
         };
         let names = self.association_names(&mut document.notes);
         for (index, (user, name)) in self.users.iter().zip(&names).enumerate() {
-            let Some(account) = self.accounts.get(user.account) else { continue };
+            let Some(account) = self.find_parent(user) else { continue };
             let user_and_account = format!("{name}/{}", account.name);
             let find_listed = || {
                 known.get_key_value(user_and_account.as_str()).or_else(|| known.get_key_value(name.as_ref()))
@@ -132,10 +130,7 @@ impl Sheet {
                 used.insert(*key);
                 Some(*usage)
             });
-            if let Some((sum, children)) = below.get_mut(user.account) {
-                *sum += usage.unwrap_or(0.0);
-                *children += 1;
-            }
+            add_usage(&mut below, user.parent, usage);
             document.builder.association(name, &account.name, user.shares, usage, true);
             document.add_claims(Claimant::Association(index), user.shares, &user.printed, precision);
         }
@@ -143,17 +138,14 @@ impl Sheet {
             usages.iter().map(|(name, _)| name.as_str()).filter(|name| !used.contains(name)).collect();
         document.notes.extend(describe_unmatched_usages(&missing));
         for account in &self.accounts {
-            if let Some((sum, children)) = account.parent.and_then(|parent| below.get_mut(parent)) {
-                *sum += account.usage.unwrap_or(0.0);
-                *children += 1;
-            }
+            add_usage(&mut below, account.parent, account.usage);
         }
         for (index, position) in ties::find_visit_order(&self).into_iter().enumerate() {
             let Some((account, (below, children))) = self.accounts.get(position).zip(below.get(position))
             else {
                 continue;
             };
-            let parent = account.parent.and_then(|parent| self.accounts.get(parent));
+            let parent = self.find_parent(account);
             // Slurm truncates each usage to a whole number, so a difference of up to one unit per row is rounding. A
             // larger difference is usage of removed users.
             let own = account.usage.map(|usage| usage - below).filter(|own| *own > *children as f64 + 1.0);
@@ -175,15 +167,15 @@ impl Sheet {
     /// Returns the names of all associations. If a user has several associations in an account, one per partition, each
     /// becomes a leaf with the name `user:partition`.
     fn association_names(&self, notes: &mut Vec<String>) -> Vec<Cow<'_, str>> {
-        let mut count: HashMap<(usize, &str), usize> = HashMap::with_capacity(self.users.len());
+        let mut count: HashMap<(Option<usize>, &str), usize> = HashMap::with_capacity(self.users.len());
         for user in &self.users {
-            *count.entry((user.account, user.name.as_ref())).or_default() += 1;
+            *count.entry((user.parent, user.name.as_ref())).or_default() += 1;
         }
-        let mut seen: HashMap<(usize, &str), usize> = HashMap::new();
+        let mut seen: HashMap<(Option<usize>, &str), usize> = HashMap::new();
         let mut unnamed = None;
         let mut names = Vec::with_capacity(self.users.len());
         for user in &self.users {
-            let key = (user.account, user.name.as_ref());
+            let key = (user.parent, user.name.as_ref());
             let is_alone = count.get(&key).is_none_or(|count| *count == 1);
             names.push(if is_alone || (self.has_partitions && user.partition.is_empty()) {
                 Cow::Borrowed(user.name.as_ref())
@@ -192,18 +184,27 @@ impl Sheet {
             } else {
                 let at = seen.entry(key).or_default();
                 *at += 1;
-                unnamed.get_or_insert(key);
+                unnamed.get_or_insert(user);
                 Cow::Owned(format!("{}:{at}", user.name))
             });
         }
-        if let Some((account, user)) = unnamed {
-            let account = self.accounts.get(account).map_or("", |account| account.name.as_ref());
+        if let Some(user) = unnamed {
+            let account = self.find_parent(user).map_or("", |account| account.name.as_ref());
+            let user = &user.name;
             notes.push(format!(
                 "user \"{user}\" has several associations in account \"{account}\", one per partition: they are \
                  numbered here; \"sshare -a -l -m -P\" names the partitions"
             ));
         }
         names
+    }
+}
+
+/// Adds the usage of a row to the sum and the number of the rows directly below its parent.
+fn add_usage(below: &mut [(f64, usize)], parent: Option<usize>, usage: Option<f64>) {
+    if let Some((sum, children)) = parent.and_then(|parent| below.get_mut(parent)) {
+        *sum += usage.unwrap_or(0.0);
+        *children += 1;
     }
 }
 

@@ -3,7 +3,7 @@
 //! of accounts under `NO_FAIR_TREE` only. Since 25.11, sshare prints no FairShare of accounts.
 
 use super::complete::find_competing_account;
-use super::{HALF_UNIT, Sheet};
+use super::{Association, HALF_UNIT, Sheet};
 use fairshare::Shares;
 
 /// The ranking policy that Slurm's printed values reveal.
@@ -65,18 +65,15 @@ struct Row {
 
 fn list_rows(sheet: &Sheet) -> Vec<Row> {
     let total = sheet.accounts.first().and_then(|root| root.usage).filter(|usage| *usage > 0.0);
-    let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.usage, user.printed));
-    let accounts =
-        sheet.accounts.iter().map(|account| (account.parent, account.shares, account.usage, account.printed));
-    let to_row = |(above, shares, usage, printed): (Option<usize>, Shares, Option<f64>, super::Printed)| {
-        let Shares::Count(shares) = shares else { return None };
-        let level = find_competing_account(sheet, above?);
-        let of_total = usage.zip(total).map(|(usage, total)| usage / total);
+    let to_row = |row: &Association| {
+        let Shares::Count(shares) = row.shares else { return None };
+        let (printed, level) = (row.printed, find_competing_account(sheet, row.parent?));
+        let of_total = row.usage.zip(total).map(|(usage, total)| usage / total);
         let cut = if printed.norm_usage.is_some() { 0.0 } else { total.map_or(1.0, |total| 1.0 / total) };
         let usage = printed.norm_usage.or(of_total);
         Some(Row { level, shares, norm: printed.norm_shares, effective: printed.effective, usage, cut })
     };
-    users.chain(accounts).filter_map(to_row).collect()
+    sheet.users.iter().chain(&sheet.accounts).filter_map(to_row).collect()
 }
 
 fn sum_shares(sheet: &Sheet, rows: &[Row]) -> Vec<f64> {

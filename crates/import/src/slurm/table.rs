@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::complete::{ALL, ALL_OF_SACCTMGR};
-use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
+use super::{Association, Printed, ROOT, Sheet, parse_shares};
 use crate::Document;
 use crate::tidy::{CLUSTER, is_outside_of_output};
 
@@ -275,7 +275,8 @@ fn add_row<'a>(
         position.path.push(sheet.accounts.len());
         position.depths.push(depth);
         position.by_name.insert(name, sheet.accounts.len());
-        sheet.accounts.push(Account { name: name.to_owned(), parent, shares, usage, printed });
+        let (name, partition) = (name.to_owned(), String::new());
+        sheet.accounts.push(Association { name, parent, partition, shares, usage, printed });
         return Ok(());
     }
     let account = if parent_name.is_some() {
@@ -290,7 +291,7 @@ fn add_row<'a>(
         };
         last.filter(is_above)
     };
-    let Some(account) = account else {
+    if account.is_none() {
         return Err(if sheet.from_sacctmgr && !sheet.accounts.iter().any(|account| account.name == name) {
             format!("user \"{user}\": account \"{name}\" is not listed: {ALL_OF_SACCTMGR}")
         } else if sheet.accounts.is_empty() {
@@ -298,9 +299,10 @@ fn add_row<'a>(
         } else {
             format!("user \"{user}\": expected account \"{name}\" directly above this user")
         });
-    };
+    }
     let partition = text("Partition").unwrap_or_default().to_owned();
-    sheet.users.push(User { name: user.to_owned(), account, partition, shares, usage, printed });
+    let name = user.to_owned();
+    sheet.users.push(Association { name, parent: account, partition, shares, usage, printed });
     Ok(())
 }
 

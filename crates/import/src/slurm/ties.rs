@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Account, Sheet};
+use super::{Association, Sheet};
 use fairshare::{Shares, group_all};
 
 /// Returns the indices of the accounts in the order of the document, except that tied siblings are in the order in
@@ -13,7 +13,7 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_fairshare_range_of_accounts(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
-    let tie = |(at, account): (usize, &Account)| {
+    let tie = |(at, account): (usize, &Association)| {
         let level = account.printed.level_fs.or_else(|| estimate_level_fs(account))?;
         Some(((account.parent, level.to_bits()), at))
     };
@@ -46,7 +46,7 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
 
 /// Returns shares / usage, which is proportional to LevelFS among siblings. Returns `None` if the account has
 /// no number of shares or no usage. This estimate is needed because `sshare` without `-l` prints no LevelFS.
-fn estimate_level_fs(account: &Account) -> Option<f64> {
+fn estimate_level_fs(account: &Association) -> Option<f64> {
     match (account.shares, account.usage) {
         (Shares::Count(0), Some(_)) => Some(0.0),
         (Shares::Count(shares), Some(usage)) => Some(shares as f64 / usage),
@@ -81,7 +81,8 @@ impl FairshareRange {
 fn find_fairshare_range_of_accounts(sheet: &Sheet) -> Vec<FairshareRange> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
-        if let (Some(fairshare), Some(range)) = (user.printed.fairshare, ranks.get_mut(user.account)) {
+        let range = user.parent.and_then(|account| ranks.get_mut(account));
+        if let (Some(fairshare), Some(range)) = (user.printed.fairshare, range) {
             range.add(FairshareRange { best: fairshare, worst: fairshare, count: 1 });
         }
     }
