@@ -19,7 +19,7 @@ use super::found::RecordSelection;
 use super::grouped::{CountedJob, JobGroups};
 use super::periods::{self, Periods};
 use super::start::Start;
-use super::{PipelineError, Plan, Result, Rule, Tally, banks, continuous};
+use super::{Plan, Result, Rule, Tally, banks, continuous};
 use crate::store::{
     AHEAD, Account, Bins, Continuous, Credit, CreditedUsage, Ledger, Marks, Pace, Snapshot, StoredBin,
     UsageChanges, UsageSettings,
@@ -70,8 +70,7 @@ pub(super) fn plan_with(
     running: &[RunningJob],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan> {
-    let (end, half_life) = (settings.period_end, settings.half_life);
-    let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
+    let periods = Periods::read(&settings)?;
     let marks = snapshot.marks()?;
     let ledger =
         if recount { snapshot.read_accounts_for_recount(progress)? } else { snapshot.ledger(progress)? };
@@ -91,7 +90,8 @@ pub(super) fn plan_with(
         start: Start::default(),
         credits: Credits::new(credits),
         running,
-        decay_time: Pace { period: half_life, factor: settings.decay, ..Pace::default() }.half_life(),
+        decay_time: Pace { period: settings.half_life, factor: settings.decay, ..Pace::default() }
+            .half_life(),
     };
     run.start = Start::new(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };

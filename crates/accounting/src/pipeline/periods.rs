@@ -4,6 +4,9 @@
 //! Numbers are added in flux-accounting's order, from left to right and without compensation, so that both programs
 //! get the same sum to the last digit.
 
+use super::{PipelineError, Result};
+use crate::store::UsageSettings;
+
 /// Rounds to five decimals as Python's `round(number, 5)` does, ties to the even digit.
 pub fn round5(number: f64) -> f64 {
     const SCALE: f64 = 1e5;
@@ -34,6 +37,12 @@ impl Periods {
         let is_valid =
             anchor.is_finite() && length.is_finite() && length > anchor.abs() * 16.0 * f64::EPSILON;
         is_valid.then_some(Periods { anchor, length })
+    }
+
+    /// Returns the periods that the settings of a database define.
+    pub(super) fn read(settings: &UsageSettings) -> Result<Periods> {
+        let (end, half_life) = (settings.period_end, settings.half_life);
+        Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })
     }
 
     /// Returns the index of the period that contains `instant`; 0 begins at the anchor. A boundary belongs to the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Removes old job records. Records stay if their period is still stored, or if a current budget counts them.
 
-use super::{Periods, PipelineError, Result, budgets};
+use super::{Periods, Result, budgets};
 use crate::store::{Marks, Snapshot};
 
 /// Result of a removal.
@@ -48,11 +48,10 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<RecordRem
 /// Returns the start of the oldest period that is still stored.
 fn find_oldest_period_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
     let settings = snapshot.usage_settings()?;
-    let (end, half_life) = (settings.period_end, settings.half_life);
-    let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
+    let periods = Periods::read(&settings)?;
     let bins = snapshot.bins(&snapshot.ledger(&mut |_| ())?)?;
     let stored =
         bins.by_account.iter().filter_map(|bins| bins.last()).map(|bin| bin.period.saturating_add(1)).max();
-    let kept = ((settings.reset_period / half_life).ceil() as i64).max(stored.unwrap_or(4));
+    let kept = ((settings.reset_period / settings.half_life).ceil() as i64).max(stored.unwrap_or(4));
     Ok(periods.start(periods.index(now).saturating_sub(kept - 1)))
 }

@@ -127,8 +127,7 @@ impl StoredPeriods {
     /// Reads when each stored half-life period begins. `now` is in seconds since the epoch.
     pub fn read(snapshot: &Snapshot<'_>, now: f64) -> Result<StoredPeriods> {
         let settings = snapshot.usage_settings()?;
-        let (end, half_life) = (settings.period_end, settings.half_life);
-        let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
+        let periods = Periods::read(&settings)?;
         let marks = snapshot.marks()?;
         let first = marks.and_then(|marks| find_period_of_last_run(&marks, &settings, periods));
         Ok(StoredPeriods {

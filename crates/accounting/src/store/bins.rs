@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use rusqlite::Params;
+
 use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Fault, Ledger, Snapshot, StoreResult};
@@ -152,6 +154,17 @@ impl Snapshot<'_> {
             self.row_number("job_usage_factor_table")?,
             self.row_number("bank_table")?,
         );
+        let account = |at: usize| ledger.accounts.get(at);
+        let usages = changes.usages.iter().filter_map(|(at, usage)| Some((account(*at)?.row, *usage)));
+        let counted = |at: usize| account(at).and_then(|account| account.counted);
+        let newest = changes.newest.iter().filter_map(|(at, newest)| Some((counted(*at)?.row, *newest)));
+        let uncounted = changes.newest.iter().filter(|(at, _)| counted(*at).is_none());
+        let uncounted = uncounted.filter_map(|(at, newest)| {
+            let (user, userid, bank) = ledger.key(*at)?;
+            Some((user, userid, bank, *newest))
+        });
+        let bank_row = |at: usize| ledger.banks.get(at)?.row;
+        let bank_usages = changes.banks.iter().filter_map(|(at, usage)| Some((bank_row(*at)?, *usage)));
         let mut done = 0;
         let mut report_progress = || {
             done += 1;
@@ -161,36 +174,14 @@ impl Snapshot<'_> {
         };
         self.run_sql(|| {
             let sql = format!("UPDATE association_table SET job_usage = ?2 WHERE {associations} = ?1");
-            let mut update = self.transaction.prepare(&sql)?;
-            for (at, usage) in &changes.usages {
-                if let Some(account) = ledger.accounts.get(*at) {
-                    update.execute((account.row, *usage))?;
-                    report_progress();
-                }
-            }
+            self.execute_for_each(&sql, usages, &mut report_progress)?;
             let sql =
                 format!("UPDATE job_usage_factor_table SET last_job_timestamp = ?2 WHERE {factors} = ?1");
-            let mut update = self.transaction.prepare(&sql)?;
-            let mut insert = self.transaction.prepare(
-                "INSERT INTO job_usage_factor_table (username, userid, bank, last_job_timestamp) VALUES (?1, ?2, ?3, ?4)",
-            )?;
-            for (at, newest) in &changes.newest {
-                let Some(account) = ledger.accounts.get(*at) else { continue };
-                match account.counted {
-                    Some(counted) => update.execute((counted.row, *newest))?,
-                    None => {
-                        insert.execute((&account.user, account.userid, ledger.bank_name(account), *newest))?
-                    }
-                };
-                report_progress();
-            }
+            self.execute_for_each(&sql, newest, &mut report_progress)?;
+            let sql = "INSERT INTO job_usage_factor_table (username, userid, bank, last_job_timestamp) VALUES (?1, ?2, ?3, ?4)";
+            self.execute_for_each(sql, uncounted, &mut report_progress)?;
             let sql = format!("UPDATE bank_table SET job_usage = ?2 WHERE {banks} = ?1");
-            let mut update = self.transaction.prepare(&sql)?;
-            for (at, usage) in &changes.banks {
-                if let Some(row) = ledger.banks.get(*at).and_then(|bank| bank.row) {
-                    update.execute((row, *usage))?;
-                }
-            }
+            self.execute_for_each(&sql, bank_usages, &mut report_progress)?;
             if let Some(end) = changes.period_end {
                 let sql =
                     "UPDATE t_half_life_period_table SET end_half_life_period = ?1 WHERE cluster = 'cluster'";
@@ -202,6 +193,21 @@ impl Snapshot<'_> {
                 self.write_rows(ledger, bins, changes, &mut report_progress)
             }
         })
+    }
+
+    /// Executes a statement once for each set of parameters.
+    pub(super) fn execute_for_each<P: Params>(
+        &self,
+        sql: &str,
+        all: impl Iterator<Item = P>,
+        report_progress: &mut dyn FnMut(),
+    ) -> rusqlite::Result<()> {
+        let mut statement = self.transaction.prepare(sql)?;
+        for parameters in all {
+            statement.execute(parameters)?;
+            report_progress();
+        }
+        Ok(())
     }
 
     fn write_rows(
@@ -220,37 +226,24 @@ impl Snapshot<'_> {
             "UPDATE job_usage_per_association_table SET value = ?2 WHERE {} = ?1",
             number.unwrap_or("rowid")
         );
-        let mut update = self.transaction.prepare(&sql)?;
-        let mut insert = self.transaction.prepare(
-            "INSERT INTO job_usage_per_association_table (username, userid, bank, period, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?;
-        for (at, period, value) in &changes.bins {
-            let Some(account) = ledger.accounts.get(*at) else { continue };
-            match bins.stored(*at, *period) {
-                Some(bin) => update.execute((bin.row, *value))?,
-                None => insert.execute((
-                    &account.user,
-                    account.userid,
-                    ledger.bank_name(account),
-                    *period,
-                    *value,
-                ))?,
-            };
-            report_progress();
-        }
-        for (bin, value) in &changes.removed {
-            update.execute((bin.row, *value))?;
-            report_progress();
-        }
-        let mut delete = self.transaction.prepare(
-            "DELETE FROM job_usage_per_association_table WHERE username = ?1 AND bank = ?2 AND period >= ?3",
-        )?;
-        for (at, period) in &changes.dropped {
-            if let Some(account) = ledger.accounts.get(*at) {
-                delete.execute((&account.user, ledger.bank_name(account), *period))?;
-            }
-        }
-        Ok(())
+        let row = |(at, period, _): &(usize, i64, f64)| bins.stored(*at, *period).map(|bin| bin.row);
+        let changed = changes.bins.iter().filter_map(|change| Some((row(change)?, change.2)));
+        let removed = changes.removed.iter().map(|(bin, value)| (bin.row, *value));
+        self.execute_for_each(&sql, changed.chain(removed), report_progress)?;
+        let sql = "INSERT INTO job_usage_per_association_table (username, userid, bank, period, value) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let new = changes.bins.iter().filter(|change| row(change).is_none());
+        let new = new.filter_map(|(at, period, value)| {
+            let (user, userid, bank) = ledger.key(*at)?;
+            Some((user, userid, bank, *period, *value))
+        });
+        self.execute_for_each(sql, new, report_progress)?;
+        let sql =
+            "DELETE FROM job_usage_per_association_table WHERE username = ?1 AND bank = ?2 AND period >= ?3";
+        let dropped = changes.dropped.iter().filter_map(|(at, period)| {
+            let (user, _, bank) = ledger.key(*at)?;
+            Some((user, bank, *period))
+        });
+        self.execute_for_each(sql, dropped, report_progress)
     }
 
     fn write_columns(
@@ -262,23 +255,19 @@ impl Snapshot<'_> {
         report_progress: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
         for period in 0..bins.columns {
-            let sql = format!(
-                "UPDATE job_usage_factor_table SET usage_factor_period_{period} = ?3 WHERE (username, bank) = (?1, ?2)"
-            );
-            let mut update = self.transaction.prepare(&sql)?;
-            for (at, _, value) in changes.bins.iter().filter(|change| change.1 == period as i64) {
-                let Some(account) = ledger.accounts.get(*at) else { continue };
-                update.execute((&account.user, ledger.bank_name(account), *value))?;
-                report_progress();
-            }
-            let sql = format!(
-                "UPDATE job_usage_factor_table SET usage_factor_period_{period} = ?2 WHERE {number} = ?1"
-            );
-            let mut update = self.transaction.prepare(&sql)?;
-            for (bin, value) in changes.removed.iter().filter(|change| change.0.period == period as i64) {
-                update.execute((bin.row, *value))?;
-                report_progress();
-            }
+            let column = format!("usage_factor_period_{period}");
+            let is_here = |other: i64| other == period as i64;
+            let sql =
+                format!("UPDATE job_usage_factor_table SET {column} = ?3 WHERE (username, bank) = (?1, ?2)");
+            let changed = changes.bins.iter().filter(|change| is_here(change.1));
+            let changed = changed.filter_map(|(at, _, value)| {
+                let (user, _, bank) = ledger.key(*at)?;
+                Some((user, bank, *value))
+            });
+            self.execute_for_each(&sql, changed, report_progress)?;
+            let sql = format!("UPDATE job_usage_factor_table SET {column} = ?2 WHERE {number} = ?1");
+            let removed = changes.removed.iter().filter(|change| is_here(change.0.period));
+            self.execute_for_each(&sql, removed.map(|(bin, value)| (bin.row, *value)), report_progress)?;
         }
         Ok(())
     }

@@ -12,8 +12,7 @@ use super::{Fault, Snapshot, StoreResult};
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 
 const TABLE: &str = "fairshare_deposit_table";
-const NAMES: [&str; 11] =
-    ["id", "scope", "name", "unit", "milliseconds", "start", "end", "reason", "author", "created", "job"];
+const NAMES: &str = "id scope name unit milliseconds start end reason author created job";
 /// The columns of the table of deposits. Numbers have the ranges of a [`BudgetRecord`].
 const COLUMNS: &str = include_str!("deposit_columns.sql");
 /// Creates the trigger that rejects overlapping windows of a budget. Drops the trigger of an earlier version
@@ -96,25 +95,16 @@ impl Snapshot<'_> {
 
     /// Stores a deposit and returns its number. `deposit.id` is ignored.
     pub fn add_deposit(&self, deposit: &Deposit) -> StoreResult<i64> {
-        let BudgetRecord { scope, name, unit, start, end, deposited, .. } = &deposit.budget;
+        let Deposit { budget, reason, author, created, job, .. } = deposit;
+        let BudgetRecord { scope, name, start, end, deposited, .. } = budget;
+        let unit = budget.unit.name();
         self.run_sql(|| {
             self.create_kept_table(TABLE, "deposit", COLUMNS)?;
             self.transaction.execute_batch(REJECT_OVERLAP)?;
             self.transaction.execute(
                 "INSERT INTO fairshare_deposit_table (scope, name, unit, milliseconds, start, \"end\", reason, author, created, \
                  job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                params![
-                    scope,
-                    name,
-                    unit.name(),
-                    deposited,
-                    start,
-                    end,
-                    deposit.reason,
-                    deposit.author,
-                    deposit.created,
-                    deposit.job
-                ],
+                params![scope, name, unit, deposited, start, end, reason, author, created, job],
             )?;
             Ok(self.transaction.last_insert_rowid())
         })

@@ -53,7 +53,7 @@ impl Snapshot<'_> {
     }
 
     fn read_rules(&self) -> StoreResult<Vec<ChargeByChange>> {
-        self.read_project_table(RULES, ["since", "charge_by", "nodes", "cores", "gpus"], |cells| {
+        self.read_project_table(RULES, "since charge_by nodes cores gpus", |cells| {
             let count = |at| Ok::<_, Fault>(u64::try_from(cells.integer(at)?).unwrap_or(0));
             let totals = Resources { nodes: count(2)?, cores: count(3)?, gpus: count(4)? };
             let charge_by = cells.text(1)?.parse().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Snapshot<'_> {
     /// Reads the stored charge factors and rules. Invalid factors, which only another program can have stored, are ignored.
     pub fn charge_history(&self) -> StoreResult<ChargeHistory> {
         let rules = self.read_rules()?;
-        let changes = self.read_project_table(TABLE, ["queue", "since", "factor"], |cells| {
+        let changes = self.read_project_table(TABLE, "queue since factor", |cells| {
             Ok(ChargeChange {
                 queue: cells.text(0)?.into(),
                 since: cells.number(1)?,

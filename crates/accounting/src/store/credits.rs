@@ -9,20 +9,7 @@ use super::values::QueryRow;
 use super::{Fault, Snapshot, StoreResult};
 
 const TABLE: &str = "fairshare_credit_table";
-const NAMES: [&str; 12] = [
-    "id",
-    "username",
-    "bank",
-    "kind",
-    "amount",
-    "unit",
-    "usage",
-    "live_usage",
-    "counts_from",
-    "reason",
-    "author",
-    "created",
-];
+const NAMES: &str = "id username bank kind amount unit usage live_usage counts_from reason author created";
 /// Largest absolute usage of a credit. The sum of any possible number of credits is a usage that can be pushed.
 pub const MAX_CREDIT: f64 = 1e30;
 
@@ -94,23 +81,13 @@ impl Snapshot<'_> {
     pub fn add_credit(&self, credit: &Credit) -> StoreResult<i64> {
         self.run_sql(|| {
             self.create_kept_table(TABLE, "credit", COLUMNS)?;
-            let kind = if credit.is_set { "set" } else { "add" };
+            let Credit { user, bank, is_set, amount, unit, usage, live_usage, .. } = credit;
+            let Credit { from, reason, author, created, .. } = credit;
+            let kind = if *is_set { "set" } else { "add" };
             self.transaction.execute(
                 "INSERT INTO fairshare_credit_table (username, bank, kind, amount, unit, usage, live_usage, counts_from, \
                  reason, author, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                params![
-                    credit.user,
-                    credit.bank,
-                    kind,
-                    credit.amount,
-                    credit.unit,
-                    credit.usage,
-                    credit.live_usage,
-                    credit.from,
-                    credit.reason,
-                    credit.author,
-                    credit.created
-                ],
+                params![user, bank, kind, amount, unit, usage, live_usage, from, reason, author, created],
             )?;
             Ok(self.transaction.last_insert_rowid())
         })

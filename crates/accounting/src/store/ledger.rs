@@ -93,6 +93,9 @@ const ASSOCIATION: [Column; 5] =
     [("username", None), ("userid", None), ("bank", None), ("default_bank", None), ("job_usage", None)];
 const BANK: [Column; 4] =
     [("bank", None), ("parent_bank", None), ("job_usage", None), ("ignore_older_than", Some("0"))];
+pub(super) const PERIOD: [Column; 2] = [("cluster", None), ("end_half_life_period", None)];
+pub(super) const PERIOD_END: &str =
+    "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
 const FACTOR: [Column; 4] =
     [("username", None), ("userid", None), ("bank", None), ("last_job_timestamp", None)];
 /// Highest number of periods. 100,000 periods of an hour are eleven years, so more are a mistake.
@@ -107,12 +110,11 @@ impl Snapshot<'_> {
     pub fn check_usage_schema(&self) -> StoreResult<()> {
         let mut faults = Vec::new();
         let jobs: Vec<Column> = super::jobs::NEEDED_COLUMNS.map(|name| (name, None)).to_vec();
-        let period = [("cluster", None), ("end_half_life_period", None)];
         for (name, columns) in [
             ("association_table", ASSOCIATION.as_slice()),
             ("bank_table", BANK.as_slice()),
             ("job_usage_factor_table", FACTOR.as_slice()),
-            ("t_half_life_period_table", period.as_slice()),
+            ("t_half_life_period_table", PERIOD.as_slice()),
             ("jobs", jobs.as_slice()),
         ] {
             self.select_columns(name, columns, &mut faults)?;
@@ -140,15 +142,10 @@ impl Snapshot<'_> {
 
     /// Reads and checks the settings for counting usage. Missing settings have flux-accounting's defaults.
     pub fn usage_settings(&self) -> StoreResult<UsageSettings> {
-        let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
-        let mut period_end = None;
-        self.visit_rows(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
-            if period_end.is_none() {
-                period_end = Some(cells.number(0)?);
-            }
-            Ok(())
-        })?;
-        let Some(period_end) = period_end else {
+        let columns = ["end_half_life_period"];
+        let ends =
+            self.read_rows("t_half_life_period_table", PERIOD_END, &columns, |cells| cells.number(0))?;
+        let Some(period_end) = ends.first().copied() else {
             return Err(self.schema_error("t_half_life_period_table has no row for cluster \"cluster\""));
         };
         self.usage_rule(period_end, None)
@@ -166,7 +163,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads and checks the settings of `config_table`, with the given `period_end`. If `half_life` is given, it replaces the stored value.
-    fn usage_rule(&self, period_end: f64, half_life: Option<f64>) -> StoreResult<UsageSettings> {
+    pub(super) fn usage_rule(&self, period_end: f64, half_life: Option<f64>) -> StoreResult<UsageSettings> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
         if self.table("config_table")?.is_some() {
@@ -437,6 +434,12 @@ impl<'a> AccountFinder<'a> {
 }
 
 impl Ledger {
+    /// Returns user name, user id and bank name of the association with index `at`.
+    pub(super) fn key(&self, at: usize) -> Option<(&str, i64, &str)> {
+        let account = self.accounts.get(at)?;
+        Some((&account.user, account.userid, self.bank_name(account)))
+    }
+
     /// Returns the name of an association's bank.
     pub fn bank_name(&self, account: &Account) -> &str {
         self.banks.get(account.bank).map_or("", |bank| bank.name.as_str())

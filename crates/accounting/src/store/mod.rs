@@ -76,11 +76,17 @@ pub enum Access {
 /// An open accounting database.
 #[derive(Debug)]
 pub struct Database {
+    opened: Opened,
+    connection: Connection,
+}
+
+/// How a database was opened.
+#[derive(Debug)]
+struct Opened {
     path: PathBuf,
     access: Access,
     wait: Duration,
     journal: Journal,
-    connection: Connection,
     unlocked: Option<Stamp>,
 }
 
@@ -88,12 +94,8 @@ pub struct Database {
 /// transaction, and dropping the snapshot rolls it back.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
-    path: &'a Path,
-    access: Access,
-    wait: Duration,
-    journal: Journal,
+    opened: &'a Opened,
     transaction: Transaction<'a>,
-    unlocked: Option<Stamp>,
 }
 
 /// Size and modification time of a file that is read without locks. A write to the file changes them.
@@ -117,28 +119,30 @@ impl Database {
             Access::Read => open_read_connection(path, &file, journal, wait)?,
             Access::Write => (connect_to_write(path, &file, wait)?, None),
         };
-        Ok(Database { path: path.to_owned(), access, wait, journal, connection, unlocked })
+        Ok(Database { opened: Opened { path: path.to_owned(), access, wait, journal, unlocked }, connection })
     }
 
     /// Starts the transaction. Writers wait for the write lock.
     pub fn snapshot(&mut self) -> StoreResult<Snapshot<'_>> {
-        let behavior = match self.access {
+        let behavior = match self.opened.access {
             Access::Read => TransactionBehavior::Deferred,
             Access::Write => TransactionBehavior::Immediate,
         };
-        let (path, wait, unlocked, access) = (self.path.as_path(), self.wait, self.unlocked, self.access);
-        let journal = self.journal;
-        let transaction = self
-            .connection
-            .transaction_with_behavior(behavior)
-            .map_err(|error| StoreError::from_sqlite(path, wait, &error).with_access(access))?;
-        Ok(Snapshot { path, access, wait, journal, transaction, unlocked })
+        let (opened, transaction) = (&self.opened, self.connection.transaction_with_behavior(behavior));
+        let transaction = transaction.map_err(|error| opened.sqlite_error(&error))?;
+        Ok(Snapshot { opened, transaction })
+    }
+}
+
+impl Opened {
+    fn sqlite_error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.path, self.wait, error).with_access(self.access)
     }
 }
 
 impl Snapshot<'_> {
     fn sqlite_error(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::from_sqlite(self.path, self.wait, error).with_access(self.access)
+        self.opened.sqlite_error(error)
     }
 
     /// Runs SQL statements. An error of SQLite becomes an error about this database.
@@ -150,19 +154,19 @@ impl Snapshot<'_> {
         let reason = match reason {
             // The remedy may contain an SQL command with a placeholder for the path of the database.
             Reason::Value(Fault { problem, remedy: Some(remedy) }) => {
-                let path = quote_for_shell(&self.path.display().to_string());
+                let path = quote_for_shell(&self.path().display().to_string());
                 let remedy = remedy.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} "));
                 Reason::Value(Fault { problem, remedy: Some(remedy) })
             }
             reason => reason,
         };
-        StoreError::new(self.path, reason).with_access(self.access)
+        StoreError::new(self.path(), reason).with_access(self.opened.access)
     }
 
     /// Returns an error if another program wrote to the database while it was read without locks.
     fn check_database_unchanged(&self) -> StoreResult<()> {
-        let Some(before) = self.unlocked else { return Ok(()) };
-        if read_stamp(self.path).is_ok_and(|now| now == before) {
+        let Some(before) = self.opened.unlocked else { return Ok(()) };
+        if read_stamp(self.path()).is_ok_and(|now| now == before) {
             return Ok(());
         }
         let text = "another process wrote to the database during the read, and a lock needs write \
@@ -172,16 +176,16 @@ impl Snapshot<'_> {
 
     /// Returns the path of the database.
     pub fn path(&self) -> &Path {
-        self.path
+        &self.opened.path
     }
 
     /// Ends the transaction and stores all its writes, or none of them after an error. If a write-ahead log could not
     /// be flushed to disk, the outcome is unknown; [`StoreError::left`] has the outcome.
     pub fn commit(self) -> StoreResult<()> {
-        let (path, wait, access, journal) = (self.path, self.wait, self.access, self.journal);
+        let opened = self.opened;
         self.transaction.commit().map_err(|error| {
-            let failed = StoreError::from_sqlite(path, wait, &error).with_access(access);
-            match (journal, failed.left) {
+            let failed = opened.sqlite_error(&error);
+            match (opened.journal, failed.left) {
                 (Journal::WriteAhead, Left::Unchanged) => StoreError { left: Left::WholeOrNot, ..failed },
                 _ => failed,
             }

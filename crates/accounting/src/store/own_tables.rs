@@ -2,26 +2,23 @@
 //! Reads our own tables, which flux-accounting's tools leave unchanged. Also creates the tables whose rows
 //! never change.
 
+use super::schema::Column;
 use super::values::QueryRow;
 use super::{Fault, Snapshot, StoreResult};
 
 impl Snapshot<'_> {
-    /// Returns the rows of one of our tables in the order in which they were added. Returns no rows if the table does not exist.
-    pub(super) fn read_project_table<T, const COUNT: usize>(
+    /// Returns the rows of one of our tables, with the `columns` that spaces separate, in the order in which they were added. Returns no rows if the table does not exist.
+    pub(super) fn read_project_table<T>(
         &self,
         name: &'static str,
-        columns: [&'static str; COUNT],
-        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, Fault>,
+        columns: &'static str,
+        read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, Fault>,
     ) -> StoreResult<Vec<T>> {
         let Some(table) = self.table(name)? else { return Ok(Vec::new()) };
-        let select = table.build_select(&columns.map(|column| (column, None)));
-        let select = select.map_err(|text| self.schema_error(&text))?;
-        let mut rows = Vec::new();
-        self.visit_rows(&format!("{select} ORDER BY rowid"), name, &columns, |cells| {
-            rows.push(read(cells)?);
-            Ok(())
-        })?;
-        Ok(rows)
+        let names: Vec<&'static str> = columns.split(' ').collect();
+        let columns: Vec<Column> = names.iter().map(|name| (*name, None)).collect();
+        let select = table.build_select(&columns).map_err(|text| self.schema_error(&text))?;
+        self.read_rows(name, &format!("{select} ORDER BY rowid"), &names, read)
     }
 
     /// Creates one of the additional tables, unless it exists, with triggers that reject changes of existing

@@ -11,7 +11,7 @@ use fairshare_engine::ids::Amount;
 use fairshare_protocol::records::LimitRecord;
 
 const TABLE: &str = "fairshare_limit_table";
-const COLUMNS: [&str; 6] = ["scope", "name", "queue", "measure", "value", "counts"];
+const COLUMNS: &str = "scope name queue measure value counts";
 
 /// A limit in the form of the database, with user names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

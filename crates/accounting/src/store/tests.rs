@@ -31,7 +31,7 @@ fn reads_without_locks_are_checked_for_changes_afterwards() {
         read(&database.snapshot().expect("a snapshot")).expect(what);
         // Sets the stored size of the file to 0, as if another process had changed a file that is read
         // without locks.
-        database.unlocked = Some((0, None));
+        database.opened.unlocked = Some((0, None));
         let error = read(&database.snapshot().expect("a snapshot")).expect_err(what);
         assert!(
             error.to_string().contains("another process wrote to the database during the read"),

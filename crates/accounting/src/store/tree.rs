@@ -188,16 +188,14 @@ impl Snapshot<'_> {
     pub fn write_fairshare(&self, changes: &[(i64, f64)], progress: &mut dyn FnMut(u64)) -> StoreResult<()> {
         let number = self.row_number("association_table")?;
         let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
-        self.run_sql(|| {
-            let mut statement = self.transaction.prepare(&sql)?;
-            for (done, (rowid, fairshare)) in changes.iter().enumerate() {
-                statement.execute((*rowid, *fairshare))?;
-                if done % 8192 == 0 {
-                    progress(done as u64);
-                }
+        let mut done = 0;
+        let mut report_progress = || {
+            if done % 8192 == 0 {
+                progress(done);
             }
-            Ok(())
-        })
+            done += 1;
+        };
+        self.run_sql(|| self.execute_for_each(&sql, changes.iter().copied(), &mut report_progress))
     }
 }
 

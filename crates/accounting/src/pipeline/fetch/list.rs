@@ -8,7 +8,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{FetchError, MAX_LOOKUPS, Unreadable};
+use super::{FetchError, Listing, MAX_LOOKUPS, Unreadable};
 use crate::pipeline::resources::count;
 use crate::store::EndedJob;
 use fairshare::periods::Resources;
@@ -20,58 +20,33 @@ const INACTIVE: u32 = 64;
 /// Number of jobs in a page.
 const PAGE: usize = 10_000;
 
-/// An ended job that ran, with the attributes of `job-list`.
-#[derive(Clone, Debug, PartialEq)]
+/// An ended job, with the attributes of `job-list`. A job that never ran has neither `t_run` nor `ranks`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct ListedJob {
     pub id: u64,
     pub userid: u32,
     pub t_submit: f64,
-    pub t_run: f64,
+    pub t_run: Option<f64>,
     pub t_inactive: f64,
-    pub ranks: Box<str>,
+    pub ranks: Option<Box<str>>,
 }
 
 #[derive(Deserialize)]
 struct Page {
-    jobs: Vec<ListEntry>,
+    jobs: Vec<ListedJob>,
 }
 
-/// A job in a response. A job that never ran has neither `t_run` nor `ranks`.
-#[derive(Deserialize)]
-struct ListEntry {
-    id: u64,
-    userid: u32,
-    t_submit: f64,
-    t_run: Option<f64>,
-    t_inactive: f64,
-    ranks: Option<Box<str>>,
-}
-
-/// The ended jobs in `job-list`.
-#[derive(Debug, Default)]
-pub(super) struct EndedJobs {
-    /// Jobs that ran, in the order in which they ended.
-    pub jobs: Vec<ListedJob>,
-    /// Number of jobs that never ran.
-    pub never_ran: usize,
-    /// Jobs that ran and whose ranks are unknown.
-    pub unreadable: Vec<Unreadable>,
-}
-
-/// Lists the jobs that ended after `since`.
-pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<EndedJobs, FetchError> {
-    let mut ended = EndedJobs::default();
-    for entry in fetch_pages(PAGE, |before, size| fetch_page(flux, since, before, size))? {
-        let ListEntry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
-        match (t_run, ranks) {
-            (None, _) => ended.never_ran += 1,
-            (Some(t_run), Some(ranks)) => {
-                ended.jobs.push(ListedJob { id, userid, t_submit, t_run, t_inactive, ranks });
-            }
-            (Some(_), None) => {
-                let reason = "job-list has no ranks of the job".to_owned();
-                ended.unreadable.push(Unreadable { id: id.to_string(), reason });
-            }
+/// Lists the jobs that ended after `since` and ran, in the order in which they ended. Counts the other jobs.
+pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<Listing, FetchError> {
+    let mut ended = Listing::default();
+    for job in fetch_pages(PAGE, |before, size| fetch_page(flux, since, before, size))? {
+        if job.t_run.is_none() {
+            ended.fetched.never_ran += 1;
+        } else if job.ranks.is_none() {
+            let reason = "job-list has no ranks of the job".to_owned();
+            ended.fetched.unreadable.push(Unreadable { id: job.id.to_string(), reason });
+        } else {
+            ended.jobs.push(job);
         }
     }
     Ok(ended)
@@ -86,9 +61,9 @@ pub fn find_newest_job_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
 /// job so far, so it contains jobs with this end time again. If it contains no other jobs, the page size is doubled.
 fn fetch_pages(
     mut size: usize,
-    mut fetch: impl FnMut(Option<f64>, usize) -> Result<Vec<ListEntry>, FetchError>,
-) -> Result<Vec<ListEntry>, FetchError> {
-    let mut all: Vec<ListEntry> = Vec::new();
+    mut fetch: impl FnMut(Option<f64>, usize) -> Result<Vec<ListedJob>, FetchError>,
+) -> Result<Vec<ListedJob>, FetchError> {
+    let mut all: Vec<ListedJob> = Vec::new();
     let mut before = None;
     loop {
         let page = fetch(before, size)?;
@@ -113,7 +88,7 @@ fn fetch_page(
     since: f64,
     before: Option<f64>,
     size: usize,
-) -> Result<Vec<ListEntry>, FetchError> {
+) -> Result<Vec<ListedJob>, FetchError> {
     let answer_error = |text: String| FetchError::Answer { topic: LIST, text };
     let mut requests = Requests::new(flux);
     requests.send(LIST, &build_request(since, before, size).to_string(), ())?;
@@ -210,12 +185,12 @@ impl RunningJob {
 mod tests {
     use super::*;
 
-    fn make_entry(id: u64, t_inactive: f64) -> ListEntry {
-        ListEntry { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
+    fn make_entry(id: u64, t_inactive: f64) -> ListedJob {
+        ListedJob { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
     }
 
     /// Imitates `job-list`: returns at most `size` jobs that ended at or before `before`, the newest first.
-    fn list_page(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<ListEntry> {
+    fn list_page(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<ListedJob> {
         let mut jobs: Vec<_> =
             jobs.iter().filter(|(_, end)| before.is_none_or(|time| *end <= time)).collect();
         jobs.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));

@@ -84,24 +84,27 @@ impl fmt::Display for Unreadable {
 }
 
 /// The ended jobs, before their R and jobspec are fetched.
-#[derive(Debug)]
-pub struct Listing(list::EndedJobs);
+#[derive(Debug, Default)]
+pub struct Listing {
+    jobs: Vec<ListedJob>,
+    fetched: Fetched,
+}
 
 impl Listing {
     /// Lists the jobs that ended after `newest` minus [`OVERLAP`], or all jobs in job-list if `newest` is `None`.
     pub fn request(flux: &mut Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
         let since = newest.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
-        Ok(Listing(list::list_ended(flux, since)?))
+        list::list_ended(flux, since)
     }
 
     /// Returns the number of jobs that ran.
     pub fn len(&self) -> usize {
-        self.0.jobs.len()
+        self.jobs.len()
     }
 
     /// Returns true if no job ran.
     pub fn is_empty(&self) -> bool {
-        self.0.jobs.is_empty()
+        self.jobs.is_empty()
     }
 
     /// Removes the jobs for which `is_stored` returns true. `is_stored` gets the job id and the end of the
@@ -110,22 +113,20 @@ impl Listing {
         &mut self,
         mut is_stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut jobs = Vec::with_capacity(self.0.jobs.len());
-        for job in std::mem::take(&mut self.0.jobs) {
+        let mut jobs = Vec::with_capacity(self.jobs.len());
+        for job in std::mem::take(&mut self.jobs) {
             if !is_stored(job.id, job.t_inactive)? {
                 jobs.push(job);
             }
         }
-        self.0.jobs = jobs;
+        self.jobs = jobs;
         Ok(())
     }
 
     /// Starts to fetch the records of the jobs.
     pub fn fetch(self, flux: &mut Flux) -> Fetching<'_> {
-        let list::EndedJobs { jobs, never_ran, unreadable } = self.0;
-        let fetched = Fetched { never_ran, unreadable, ..Fetched::default() };
         let lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
-        Fetching { jobs: jobs.into_iter(), lookups, fetched }
+        Fetching { jobs: self.jobs.into_iter(), lookups, fetched: self.fetched }
     }
 }
 

@@ -77,18 +77,19 @@ pub(super) fn build_record_from_job_info(job: ListedJob, answer: &str) -> Result
 pub(super) fn build_record(job: ListedJob, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
     let unreadable = |error| Unreadable { id: job.id.to_string(), reason: format!("its jobspec: {error}") };
     let system: System = read_system_attributes(&jobspec).map_err(unreadable)?;
+    let t_run = job.t_run.unwrap_or_default();
     Ok(JobRecord {
         id: job.id,
         userid: job.userid,
         t_submit: job.t_submit,
-        t_run: job.t_run,
+        t_run,
         t_inactive: job.t_inactive,
-        ranks: job.ranks.into(),
+        ranks: job.ranks.unwrap_or_default().into(),
         r,
         project: convert_to_name(system.project),
         bank: convert_to_name(system.bank),
         requested_duration: system.duration.as_f64().unwrap_or_default(),
-        actual_duration: job.t_inactive - job.t_run,
+        actual_duration: job.t_inactive - t_run,
         jobspec,
     })
 }

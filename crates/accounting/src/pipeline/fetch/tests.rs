@@ -6,7 +6,14 @@ use super::record::{build_record, build_record_from_job_info};
 use super::*;
 
 fn listed_job() -> ListedJob {
-    ListedJob { id: 7, userid: 5001, t_submit: 1.0, t_run: 2.5, t_inactive: 10.0, ranks: "0-1".into() }
+    ListedJob {
+        id: 7,
+        userid: 5001,
+        t_submit: 1.0,
+        t_run: Some(2.5),
+        t_inactive: 10.0,
+        ranks: Some("0-1".into()),
+    }
 }
 
 const SPEC: &str = r#"{"attributes":{"system":{"duration":60,"bank":"A","project":"p"}}}"#;
