@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads the weights of usage and its decay at period boundaries.
 
-use std::collections::HashMap;
-
-use rusqlite::{OptionalExtension, Row};
-
-use super::values::parse_number;
-use super::{Snapshot, StoreResult};
+use super::ledger::{PERIOD, PERIOD_END};
+use super::{Snapshot, StoreResult, UsageSettings};
 use fairshare::periods::Weights;
 
 /// The decay of usage: at each period boundary all stored usage is multiplied by a factor, and usage older than the
@@ -106,42 +102,18 @@ impl Pace {
 impl Snapshot<'_> {
     /// Reads the decay from the database. Missing settings have flux-accounting's defaults.
     pub fn pace(&self) -> StoreResult<Pace> {
-        let mut pace = Pace::default();
-        let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
-            let mut statement = self.transaction.prepare(sql)?;
-            let rows = statement
-                .query_map([], |row| Ok((row.get::<_, String>(0)?, parse_number(row.get_ref(1)?))))?;
-            rows.filter_map(|row| row.map(|(key, number)| Some((key, number?))).transpose()).collect()
+        const NAME: &str = "t_half_life_period_table";
+        let UsageSettings { half_life, reset_period, decay, weights, .. } = self.usage_rule(0.0, None)?;
+        let table = self.table(NAME)?;
+        let boundary = if table.is_some_and(|table| PERIOD.iter().all(|(name, _)| table.has_column(name))) {
+            let ends = self
+                .read_rows(NAME, PERIOD_END, &["end_half_life_period"], |cells| Ok(cells.number_if_any(0)));
+            ends?.first().copied().flatten()
+        } else {
+            None
         };
-        if self.table("config_table")?.is_some() {
-            let settings = read(
-                "SELECT key, value FROM config_table WHERE key IN ('priority_decay_half_life', \
-                 'priority_usage_reset_period', 'decay_factor', 'node_weight', 'core_weight', 'gpu_weight')",
-            )
-            .map_err(|error| self.sqlite_error(&error))?;
-            let setting = |name: &str, otherwise: f64| settings.get(name).copied().unwrap_or(otherwise);
-            let period = setting("priority_decay_half_life", pace.period);
-            if period > 0.0 {
-                let reset = setting("priority_usage_reset_period", 4.0 * period);
-                pace.period = period;
-                pace.periods = (reset / period).clamp(1.0, 1e6) as u32;
-            }
-            pace.factor = setting("decay_factor", pace.factor).clamp(0.0, 1.0);
-            pace.weights = Weights {
-                node: setting("node_weight", 1.0),
-                core: setting("core_weight", 0.0),
-                gpu: setting("gpu_weight", 0.0),
-            };
-        }
-        if self
-            .table("t_half_life_period_table")?
-            .is_some_and(|table| table.has_column("end_half_life_period"))
-        {
-            let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
-            let read = |row: &Row<'_>| Ok(parse_number(row.get_ref(0)?));
-            pace.boundary = self.run_sql(|| self.transaction.query_row(sql, [], read).optional())?.flatten();
-        }
-        Ok(pace)
+        let periods = (reset_period / half_life).clamp(1.0, 1e6) as u32;
+        Ok(Pace { period: half_life, factor: decay, periods, boundary, weights, ..Pace::default() })
     }
 
     /// Returns the oldest period of any association that has a row, or `None` if there are no rows.

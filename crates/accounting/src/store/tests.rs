@@ -66,3 +66,18 @@ fn the_remedy_for_an_invalid_limit_leaves_the_limits_of_other_queues() {
     assert_eq!(snapshot.transaction.execute(statement, []), Ok(1));
     assert_eq!(snapshot.stored_limits(), Ok(vec![limit("", 5)]));
 }
+
+#[test]
+fn the_decay_ends_with_the_period_of_the_cluster_that_flux_accounting_uses() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("clusters.db");
+    let periods = "CREATE TABLE t_half_life_period_table (cluster, end_half_life_period);
+                   INSERT INTO t_half_life_period_table VALUES ('another', 7.0), ('cluster', 9.0);";
+    let all = format!("{SCHEMA} {periods}");
+    Connection::open(&path).and_then(|database| database.execute_batch(&all)).expect("a database");
+    let mut database = Database::open(&path, Access::Read, Duration::ZERO).expect("a database");
+    let snapshot = database.snapshot().expect("a snapshot");
+    assert_eq!(snapshot.pace().expect("a decay").boundary, Some(9.0));
+    let settings = snapshot.usage_settings().expect("settings");
+    assert_eq!(settings.period_end, 9.0);
+}
