@@ -15,6 +15,7 @@ use std::io::{StdoutLock, Write, stdout};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use textwrap::WordSplitter;
 
 use self::host::{CommandArgs, DemoHost};
 use self::site::{DemoStep, Site};
@@ -114,8 +115,10 @@ impl<'a> DemoRun<'a> {
         let submitted = site.jobs.len();
         writeln!(self.out, "Submitted {submitted} jobs: {accepted} accepted, {} refused.", rejections.len())?;
         writeln!(self.out, "\nRefused at submission, in the plugin's words")?;
+        let layout = textwrap::Options::new(80).initial_indent("  ").subsequent_indent("     ");
+        let layout = layout.word_splitter(WordSplitter::NoHyphenation);
         for text in rejections {
-            self.print_wrapped(&text)?;
+            writeln!(self.out, "{}", textwrap::fill(&text, &layout))?;
         }
         Ok(named)
     }
@@ -151,21 +154,5 @@ impl<'a> DemoRun<'a> {
             drift.len()
         )?;
         if drift.is_empty() { Ok(()) } else { Err(format!("counters have drifted: {drift:?}").into()) }
-    }
-
-    /// Prints a text in lines of at most 80 characters.
-    fn print_wrapped(&mut self, text: &str) -> Outcome {
-        const WIDTH: usize = 80;
-        let mut line = String::from(" ");
-        for word in text.split_whitespace() {
-            if line.chars().count() + 1 + word.chars().count() > WIDTH {
-                writeln!(self.out, "{line}")?;
-                line = String::from("    ");
-            }
-            line += " ";
-            line += word;
-        }
-        writeln!(self.out, "{line}")?;
-        Ok(())
     }
 }
