@@ -81,8 +81,10 @@ struct host_ops {
     int (*respond) (void *host, const struct msg *msg, int errnum, const char *text);
     void (*log) (void *host, int level, const char *text);
     void *(*watcher_create) (void *host, double after, watcher_f cb, void *arg);
-    void (*watcher_arm) (void *watcher, int start, int reset, double after);
-    void (*watcher_destroy) (void *watcher);
+    void (*watcher_arm) (void *watcher, int is_started);
+    void (*watcher_reset) (void *watcher, double after);
+    /* Destroys a watcher or a future. */
+    void (*destroy) (void *object);
     double (*now) (void *host);
     void *(*rpc) (void *host, const char *topic, const char *payload);
     /* Commits to the KVS: stores each text at its key, and unlinks each key whose text is NULL. */
@@ -90,7 +92,6 @@ struct host_ops {
     void *(*lookup) (void *host, const char *key);
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);
-    void (*future_destroy) (void *future);
     /* Returns -errno if a test makes `call` fail, otherwise 0. For calls that have neither a plugin nor a host as argument. */
     int (*inject_fault) (const char *call);
     int (*handle_aux_set) (void *host, const char *key, void *val, free_f destroy);

@@ -316,25 +316,25 @@ void flux_timer_watcher_reset (void *w, double after, double repeat)
 {
     (void) repeat;
     if (w)
-        ops.watcher_arm (w, -1, 1, after);
+        ops.watcher_reset (w, after);
 }
 
 void flux_watcher_start (void *w)
 {
     if (w)
-        ops.watcher_arm (w, 1, 0, 0);
+        ops.watcher_arm (w, 1);
 }
 
 void flux_watcher_stop (void *w)
 {
     if (w)
-        ops.watcher_arm (w, 0, 0, 0);
+        ops.watcher_arm (w, 0);
 }
 
 void flux_watcher_destroy (void *w)
 {
     if (w)
-        ops.watcher_destroy (w);
+        ops.destroy (w);
 }
 
 /* --- RPC and KVS ------------------------------------------------------------------------------------------------ */
@@ -478,6 +478,6 @@ void flux_future_destroy (void *f)
     int saved_errno = errno;
 
     if (f)
-        ops.future_destroy (f);
+        ops.destroy (f);
     errno = saved_errno;
 }

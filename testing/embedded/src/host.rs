@@ -99,7 +99,6 @@ pub(super) struct Store {
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     /// Responses that were sent after the handler had returned.
     pub(super) late: Vec<super::service::LateAnswer>,
-    pub(super) callbacks: u64,
     /// The loop over all jobs in `reprioritize_all`, while it runs.
     pub(super) active_loop: Option<super::active::ActiveJobLoop>,
 }
@@ -197,11 +196,6 @@ impl Host {
     /// Removes and returns the recorded events of all jobs, in the order of handling.
     pub fn take_recorded_events(&self) -> Vec<(u64, Value)> {
         std::mem::take(&mut self.store.borrow_mut().trace)
-    }
-
-    /// Returns the number of plugin callbacks until now.
-    pub fn callbacks(&self) -> u64 {
-        self.store.borrow().callbacks
     }
 
     /// Returns the number of subscriptions to job events, including the subscriptions of inactive jobs. Flux

@@ -10,7 +10,7 @@ mod aux_values;
 mod futures;
 
 use aux_values::{aux_get, aux_set, handle_aux_get, handle_aux_set};
-use futures::{commit, future_destroy, future_then, lookup, lookup_get, rpc};
+use futures::{commit, future_then, lookup, lookup_get, rpc};
 use std::ffi::{c_char, c_double, c_int, c_void};
 
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ use super::fault::inject_fault;
 use super::host::Host;
 use super::job::{Errno, State};
 use super::plugin::Plugin;
-use super::reactor::Tag;
+use super::reactor::{ObjectKind, Tag};
 use super::service::Service;
 
 /// `FLUX_JOBTAP_CURRENT_JOB`.
@@ -64,15 +64,15 @@ host_ops! {
     respond: extern "C" fn(*mut c_void, *const CMsg, c_int, Text) -> c_int,
     log: extern "C" fn(*mut c_void, c_int, Text),
     watcher_create: extern "C" fn(*mut c_void, c_double, WatcherFn, *mut c_void) -> *mut c_void,
-    watcher_arm: extern "C" fn(*mut c_void, c_int, c_int, c_double),
-    watcher_destroy: extern "C" fn(*mut c_void),
+    watcher_arm: extern "C" fn(*mut c_void, c_int),
+    watcher_reset: extern "C" fn(*mut c_void, c_double),
+    destroy: extern "C" fn(*mut c_void),
     now: extern "C" fn(*mut c_void) -> c_double,
     rpc: extern "C" fn(*mut c_void, Text, Text) -> *mut c_void,
     commit: extern "C" fn(*mut c_void, c_int, *const Text, *const Text) -> *mut c_void,
     lookup: extern "C" fn(*mut c_void, Text) -> *mut c_void,
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
-    future_destroy: extern "C" fn(*mut c_void),
     inject_fault: extern "C" fn(Text) -> c_int,
     handle_aux_set: extern "C" fn(*mut c_void, Text, *mut c_void, Option<FreeFn>) -> c_int,
     handle_aux_get: extern "C" fn(*mut c_void, Text) -> *mut c_void,
@@ -93,9 +93,11 @@ fn host_of_slot(slot: Slot) -> &'static Host {
     host_at(plugin_at(slot).host.cast())
 }
 
-fn tag_at<'a>(pointer: *mut c_void) -> &'a Tag {
+/// Returns the host and the key of a watcher or future.
+fn object_at<'a>(pointer: *mut c_void) -> (&'a Host, usize) {
     // SAFETY: by the contract `pointer` is a watcher or future that the agenda created and that is not destroyed.
-    unsafe { &*pointer.cast::<Tag>() }
+    let tag = unsafe { &*pointer.cast::<Tag>() };
+    (host_at(tag.host.cast()), tag.key)
 }
 
 fn read_text(pointer: Text) -> Option<String> {
@@ -103,14 +105,15 @@ fn read_text(pointer: Text) -> Option<String> {
     unsafe { rust_text(pointer) }
 }
 
-fn return_code(result: Result<(), Errno>) -> c_int {
-    result.map_or_else(|Errno(errno)| -errno, |()| 0)
-}
-
 /// Runs a call unless a fault is injected into it, and returns the result as a C function does.
 fn run_call(slot: Slot, call: &'static str, act: impl FnOnce(&Plugin, &Host) -> Result<(), Errno>) -> c_int {
     let (plugin, host) = (plugin_at(slot), host_of_slot(slot));
-    host.inject_fault(call).unwrap_or_else(|| return_code(act(plugin, host)))
+    run_host_call(host, call, || act(plugin, host))
+}
+
+/// Carries out a call, unless a test makes the call fail.
+fn run_host_call(host: &Host, call: &'static str, act: impl FnOnce() -> Result<(), Errno>) -> c_int {
+    host.inject_fault(call).unwrap_or_else(|| act().map_or_else(|Errno(errno)| -errno, |()| 0))
 }
 
 fn read_updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
@@ -260,10 +263,8 @@ extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
 }
 
 extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {
-    if let Some(error_code) = host_at(pointer).inject_fault("flux_respond") {
-        return error_code;
-    }
-    return_code(host_at(pointer).respond(message, errnum, read_text(answer)))
+    let host = host_at(pointer);
+    run_host_call(host, "flux_respond", || host.respond(message, errnum, read_text(answer)))
 }
 
 extern "C" fn log(pointer: *mut c_void, level: c_int, line: Text) {
@@ -280,20 +281,22 @@ extern "C" fn watcher_create(
     if host.inject_fault("flux_timer_watcher_create").is_some() {
         return std::ptr::null_mut();
     }
-    host.store.borrow_mut().agenda.create_watcher(host, after, callback, data)
+    host.store.borrow_mut().agenda.create(host, ObjectKind::Timer { after, callback, data })
 }
 
-extern "C" fn watcher_arm(watcher: *mut c_void, start: c_int, reset: c_int, after: c_double) {
-    let tag = tag_at(watcher);
-    let start = (start >= 0).then_some(start == 1);
-    let reset = (reset != 0).then_some(after);
-    host_at(tag.host.cast()).store.borrow_mut().agenda.arm(tag.key, start, reset);
+extern "C" fn watcher_arm(watcher: *mut c_void, is_started: c_int) {
+    let (host, key) = object_at(watcher);
+    host.store.borrow_mut().agenda.arm(key, is_started != 0);
 }
 
-extern "C" fn watcher_destroy(watcher: *mut c_void) {
-    let tag = tag_at(watcher);
-    let (host, key) = (host_at(tag.host.cast()), tag.key);
-    host.store.borrow_mut().agenda.destroy_watcher(key);
+extern "C" fn watcher_reset(watcher: *mut c_void, after: c_double) {
+    let (host, key) = object_at(watcher);
+    host.store.borrow_mut().agenda.reset_timer(key, after);
+}
+
+extern "C" fn destroy(object: *mut c_void) {
+    let (host, key) = object_at(object);
+    host.store.borrow_mut().agenda.destroy(key);
 }
 
 extern "C" fn now(pointer: *mut c_void) -> c_double {

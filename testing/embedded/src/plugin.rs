@@ -72,7 +72,6 @@ impl Plugin {
             .find(|handler| matches_glob(&handler.topic, topic))
             .map(|handler| (handler.callback, handler.data));
         let (Some((callback, data)), Some(handle)) = (found, self.handle.get()) else { return 0 };
-        host.store.borrow_mut().callbacks += 1;
         let topic = make_c_string_from_text(topic);
         // SAFETY: the contract is that of flux_plugin_register(3). The callback gets its own handle, a NUL-terminated topic,
         // its registered data, and an argument object that lives until the call returns. The .so is still loaded.

@@ -3,7 +3,7 @@
 
 mod turns;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,15 +23,15 @@ pub(super) const START: Duration = Duration::from_secs(1_700_000_000);
 /// An event on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DueEvent {
-    Timer(usize),
-    Answer(usize),
+    /// A timer expires, or the response to a request arrives.
+    Object(usize),
     /// The tasks of the job end by themselves.
     Finish(u64),
     /// The tasks of the job have ended, or the scheduler has dropped its request.
     Released(u64),
 }
 
-/// The referent of a `flux_watcher_t` or `flux_future_t` in C: the host and the key of the entry.
+/// The referent of a `flux_watcher_t` or `flux_future_t` in C: the host and the key of the object.
 pub(super) struct Tag {
     pub(super) host: *const Host,
     pub(super) key: usize,
@@ -43,14 +43,20 @@ fn tag_address(tag: &Rc<Tag>) -> *mut c_void {
     Rc::as_ptr(tag).cast_mut().cast()
 }
 
-/// A timer watcher.
-struct Watcher {
+/// A timer watcher or a future of a plugin.
+pub(super) struct Object {
     tag: Rc<Tag>,
     owner: usize,
-    after: u64,
-    callback: WatcherFn,
-    data: *mut c_void,
-    armed: Option<(u64, u64)>,
+    /// The position on the agenda, if the object is there.
+    due: Option<(u64, u64)>,
+    kind: ObjectKind,
+}
+
+pub(super) enum ObjectKind {
+    /// A timer, with its delay in seconds.
+    Timer { after: f64, callback: WatcherFn, data: *mut c_void },
+    /// A request in progress.
+    Future { wanted: FutureRequest, then: Option<(ContinuationFn, *mut c_void)>, text: Option<CString> },
 }
 
 /// The request whose reply fulfils a future.
@@ -67,24 +73,13 @@ pub(super) enum FutureRequest {
     Other(String),
 }
 
-/// A request in progress.
-struct Future {
-    tag: Rc<Tag>,
-    owner: usize,
-    wanted: FutureRequest,
-    then: Option<(ContinuationFn, *mut c_void)>,
-    due: Option<(u64, u64)>,
-    text: Option<CString>,
-}
-
 /// Future events, ordered by time. Events at the same time have the order in which they were scheduled.
 #[derive(Default)]
 pub(super) struct Agenda {
     now: u64,
     sequence: u64,
     due: BTreeMap<(u64, u64), DueEvent>,
-    watchers: HashMap<usize, Watcher>,
-    futures: HashMap<usize, Future>,
+    objects: BTreeMap<usize, Object>,
     /// Plugins whose code is running, innermost last. They own the objects that they create.
     pub(super) calling: Vec<usize>,
     pub(super) kvs: Kvs,
@@ -125,78 +120,68 @@ impl Agenda {
         if at.0 > self.now { None } else { self.due.remove(&at) }
     }
 
-    /// Returns the number of existing timers and futures.
-    pub(super) fn count_live(&self) -> usize {
-        self.watchers.len() + self.futures.len()
-    }
-
     /// Destroys the timers and futures of a removed plugin, and returns their names.
-    pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<String> {
-        let watchers: Vec<usize> =
-            self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
-        let futures: Vec<usize> =
-            self.futures.iter().filter(|(_, f)| f.owner == owner).map(|(&k, _)| k).collect();
-        watchers.iter().for_each(|&key| self.destroy_watcher(key));
-        futures.iter().for_each(|&key| self.destroy_future(key));
-        let timers = watchers.iter().map(|_| "a timer".to_string());
-        timers.chain(futures.iter().map(|_| "a future".to_string())).collect()
+    pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<&'static str> {
+        let is_owned = |object: &Object| object.owner == owner;
+        let keys: Vec<usize> = self.objects.iter().filter(|(_, it)| is_owned(it)).map(|(&k, _)| k).collect();
+        let objects = keys.into_iter().filter_map(|key| self.destroy(key));
+        let name = |object: Object| match object.kind {
+            ObjectKind::Timer { .. } => "a timer",
+            ObjectKind::Future { .. } => "a future",
+        };
+        objects.map(name).collect()
     }
 
-    fn next_key(&mut self) -> usize {
-        self.sequence += 1;
-        self.sequence as usize
-    }
-
-    pub(super) fn create_watcher(
-        &mut self,
-        host: *const Host,
-        after: f64,
-        callback: WatcherFn,
-        data: *mut c_void,
-    ) -> *mut c_void {
+    /// Creates a timer or a future of the running plugin. Returns the address of its tag.
+    pub(super) fn create(&mut self, host: *const Host, kind: ObjectKind) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
-        let key = self.next_key();
+        self.sequence += 1;
+        let key = self.sequence as usize;
         let tag = Rc::new(Tag { host, key });
         let pointer = tag_address(&tag);
-        let after = to_micros(after);
-        self.watchers.insert(key, Watcher { tag, owner, after, callback, data, armed: None });
+        self.objects.insert(key, Object { tag, owner, due: None, kind });
         pointer
-    }
-
-    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer. Resetting a started timer does not change
-    /// its present deadline, as in libev.
-    pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<f64>) {
-        let Some(watcher) = self.watchers.get_mut(&key) else { return };
-        if let Some(after) = reset {
-            watcher.after = to_micros(after);
-        }
-        if start.is_none() || start == Some(true) && watcher.armed.is_some() {
-            return;
-        }
-        if let Some(at) = watcher.armed.take() {
-            self.due.remove(&at);
-        }
-        if start == Some(true) {
-            self.sequence += 1;
-            let at = (self.now.saturating_add(watcher.after), self.sequence);
-            watcher.armed = Some(at);
-            self.due.insert(at, DueEvent::Timer(key));
-        }
-    }
-
-    pub(super) fn destroy_watcher(&mut self, key: usize) {
-        if let Some(at) = self.watchers.remove(&key).and_then(|watcher| watcher.armed) {
-            self.due.remove(&at);
-        }
     }
 
     pub(super) fn create_future(&mut self, host: *const Host, wanted: FutureRequest) -> *mut c_void {
-        let owner = self.calling.last().copied().unwrap_or(0);
-        let key = self.next_key();
-        let tag = Rc::new(Tag { host, key });
-        let pointer = tag_address(&tag);
-        self.futures.insert(key, Future { tag, owner, wanted, then: None, due: None, text: None });
-        pointer
+        self.create(host, ObjectKind::Future { wanted, then: None, text: None })
+    }
+
+    pub(super) fn destroy(&mut self, key: usize) -> Option<Object> {
+        let object = self.objects.remove(&key)?;
+        object.due.map(|at| self.due.remove(&at));
+        Some(object)
+    }
+
+    fn schedule_object(&mut self, key: usize, seconds: f64) {
+        let at = self.schedule_event(seconds, DueEvent::Object(key));
+        if let Some(object) = self.objects.get_mut(&key) {
+            object.due = Some(at);
+        }
+    }
+
+    /// Starts or stops a timer.
+    pub(super) fn arm(&mut self, key: usize, is_started: bool) {
+        let Some(Object { due, kind: ObjectKind::Timer { after, .. }, .. }) = self.objects.get_mut(&key)
+        else {
+            return;
+        };
+        let after = *after;
+        match (is_started, *due) {
+            (true, None) => self.schedule_object(key, after),
+            (false, Some(at)) => {
+                *due = None;
+                self.due.remove(&at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Changes the delay of a timer. The deadline of a started timer does not change, as in libev.
+    pub(super) fn reset_timer(&mut self, key: usize, seconds: f64) {
+        if let Some(Object { kind: ObjectKind::Timer { after, .. }, .. }) = self.objects.get_mut(&key) {
+            *after = seconds;
+        }
     }
 
     pub(super) fn then(
@@ -205,37 +190,29 @@ impl Agenda {
         callback: ContinuationFn,
         data: *mut c_void,
     ) -> Result<(), Errno> {
-        let future = self.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
-        future.then = Some((callback, data));
-        if !matches!(future.wanted, FutureRequest::Commit) {
-            self.schedule_answer(key);
+        let object = self.objects.get_mut(&key);
+        let Some(Object { kind: ObjectKind::Future { wanted, then, .. }, .. }) = object else {
+            return Err(Errno::EINVAL);
+        };
+        *then = Some((callback, data));
+        if !matches!(wanted, FutureRequest::Commit) {
+            self.schedule_object(key, 0.0);
         }
         Ok(())
-    }
-
-    fn schedule_answer(&mut self, key: usize) {
-        let at = self.schedule_event(0.0, DueEvent::Answer(key));
-        if let Some(future) = self.futures.get_mut(&key) {
-            future.due = Some(at);
-        }
     }
 
     /// Responds to the futures that wait for a commit. Returns true if there were any.
     pub(super) fn complete_commit_futures(&mut self) -> bool {
         self.kvs.apply_sent_changes();
-        let is_waiting =
-            |f: &Future| matches!(f.wanted, FutureRequest::Commit) && f.then.is_some() && f.due.is_none();
-        let mut waiting: Vec<usize> =
-            self.futures.iter().filter(|(_, f)| is_waiting(f)).map(|(&k, _)| k).collect();
-        waiting.sort_unstable();
-        waiting.iter().for_each(|&key| self.schedule_answer(key));
+        let is_waiting = |object: &Object| {
+            let kind = &object.kind;
+            matches!(kind, ObjectKind::Future { wanted: FutureRequest::Commit, then: Some(_), .. })
+                && object.due.is_none()
+        };
+        let waiting: Vec<usize> =
+            self.objects.iter().filter(|(_, it)| is_waiting(it)).map(|(&k, _)| k).collect();
+        waiting.iter().for_each(|&key| self.schedule_object(key, 0.0));
         !waiting.is_empty()
-    }
-
-    pub(super) fn destroy_future(&mut self, key: usize) {
-        if let Some(at) = self.futures.remove(&key).and_then(|future| future.due) {
-            self.due.remove(&at);
-        }
     }
 }
 
@@ -251,25 +228,27 @@ fn job_in_key(key: &str) -> Option<u64> {
 impl Host {
     /// Returns the text of a response, which stays valid until the future is destroyed.
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
-        let mut store = self.store.borrow_mut();
-        let wanted = store.agenda.futures.get(&key).map(|future| &future.wanted);
-        let name = wanted.map_or("", FutureRequest::name);
-        let text = match wanted {
-            Some(_) if store.forced_answers.contains_key(name) => {
-                store.forced_answers.get(name).cloned().unwrap_or_default()
+        let store = &mut *self.store.borrow_mut();
+        let object = store.agenda.objects.get_mut(&key);
+        let Some(Object { kind: ObjectKind::Future { wanted, text, .. }, .. }) = object else {
+            return Err(Errno::EINVAL);
+        };
+        let found = match wanted {
+            wanted if store.forced_answers.contains_key(wanted.name()) => {
+                store.forced_answers.get(wanted.name()).cloned().unwrap_or_default()
             }
-            Some(FutureRequest::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
-            Some(FutureRequest::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
-            Some(FutureRequest::Key(name)) => {
+            FutureRequest::Key(name) if name == RESOURCES => all_resources(&self.options).to_string(),
+            FutureRequest::Key(name) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
+            FutureRequest::Key(name) => {
                 let id = job_in_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
                 job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect()
             }
-            Some(FutureRequest::Dependencies(_) | FutureRequest::EndedJobs(_)) if !self.options.job_list => {
+            FutureRequest::Dependencies(_) | FutureRequest::EndedJobs(_) if !self.options.job_list => {
                 return Err(Errno::ENOSYS);
             }
-            Some(FutureRequest::EndedJobs(request)) => list_ended(store.jobs.values(), request),
-            Some(FutureRequest::Dependencies(id)) => {
+            FutureRequest::EndedJobs(request) => list_ended(store.jobs.values(), request),
+            FutureRequest::Dependencies(id) => {
                 let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
                 // Like job-list, leave out `dependencies` if the job has none.
                 match job.dependencies.is_empty() {
@@ -278,12 +257,10 @@ impl Host {
                 }
                 .to_string()
             }
-            Some(FutureRequest::Commit) => store.agenda.kvs.commit_result()?,
-            Some(FutureRequest::Other(_)) => return Err(Errno::ENOSYS),
-            None => return Err(Errno::EINVAL),
+            FutureRequest::Commit => store.agenda.kvs.commit_result()?,
+            FutureRequest::Other(_) => return Err(Errno::ENOSYS),
         };
-        let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
-        Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
+        Ok(text.get_or_insert_with(|| CString::new(found).unwrap_or_default()).as_ptr())
     }
 
     /// Makes the eventlog of a job unreadable, or readable again.
@@ -298,6 +275,6 @@ impl Host {
 
     /// Returns the number of existing timers and futures, for leak checks.
     pub fn live_watchers(&self) -> usize {
-        self.store.borrow().agenda.count_live()
+        self.store.borrow().agenda.objects.len()
     }
 }

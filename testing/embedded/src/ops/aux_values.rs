@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::super::aux::FreeFn;
-use super::{Slot, Text, host_at, plugin_at, read_text, return_code, run_call};
+use super::{Slot, Text, host_at, plugin_at, read_text, run_call, run_host_call};
 
 pub(super) extern "C" fn aux_set(
     slot: Slot,
@@ -29,11 +29,10 @@ pub(super) extern "C" fn handle_aux_set(
     destroy: Option<FreeFn>,
 ) -> c_int {
     let host = host_at(pointer);
-    if let Some(error_code) = host.inject_fault("flux_aux_set") {
-        return error_code;
-    }
-    let displaced = host.aux.borrow_mut().set(read_text(key), value, destroy);
-    return_code(displaced.map(drop))
+    run_host_call(host, "flux_aux_set", || {
+        let displaced = host.aux.borrow_mut().set(read_text(key), value, destroy);
+        displaced.map(drop)
+    })
 }
 
 pub(super) extern "C" fn handle_aux_get(pointer: *mut c_void, key: Text) -> *mut c_void {

@@ -2,12 +2,25 @@
 //! The functions for asynchronous requests (futures).
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
 use serde_json::{Value, json};
 
 use super::super::abi::ContinuationFn;
+use super::super::host::Host;
 use super::super::reactor::FutureRequest;
-use super::{Text, host_at, read_text, return_code, tag_at};
+use super::{Text, host_at, object_at, read_text, run_host_call};
+
+/// Creates the future of a request. Returns null if a test makes `call` fail, or if there is no request.
+fn create_future(
+    pointer: *mut c_void,
+    call: &'static str,
+    request: impl FnOnce(&Host) -> Option<FutureRequest>,
+) -> *mut c_void {
+    let host = host_at(pointer);
+    let wanted = if host.inject_fault(call).is_some() { None } else { request(host) };
+    wanted.map_or(null_mut(), |wanted| host.store.borrow_mut().agenda.create_future(host, wanted))
+}
 
 /// Creates the future of a request, or returns null if the host cannot answer the request. The host answers these requests:
 /// - queries to job-list for ended jobs, and for the dependencies of a job
@@ -15,36 +28,28 @@ use super::{Text, host_at, read_text, return_code, tag_at};
 /// - `job-manager.submit` without jobs, which is answered when all events posted so far are committed
 /// - requests with a topic for which a test has set an answer
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
-    let host = host_at(pointer);
-    if host.inject_fault("flux_rpc").is_some() {
-        return std::ptr::null_mut();
-    }
-    let payload = read_text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
-    let payload: Option<Value> = payload;
-    if let (Some("job-manager.memo"), Some(payload)) = (read_text(topic).as_deref(), &payload) {
-        host.annotate(payload);
-    }
-    let wanted = match (read_text(topic).as_deref(), payload) {
-        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => {
-            FutureRequest::Commit
+    create_future(pointer, "flux_rpc", |host| {
+        let topic = read_text(topic)?;
+        let payload = read_text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
+        let payload: Value = payload.unwrap_or_default();
+        let id = payload.get("id").and_then(Value::as_u64).unwrap_or_default();
+        match topic.as_str() {
+            "job-manager.submit" if payload == json!({"jobs": []}) => Some(FutureRequest::Commit),
+            "job-list.list-id" if payload.get("attrs") == Some(&json!(["dependencies"])) => {
+                Some(FutureRequest::Dependencies(id))
+            }
+            "job-list.list" => Some(FutureRequest::EndedJobs(payload)),
+            "job-manager.memo" => {
+                host.annotate(&payload);
+                Some(FutureRequest::Other(topic))
+            }
+            _ => {
+                let name = payload.get("name").and_then(Value::as_str).unwrap_or_default();
+                let is_set = |key: &String| host.store.borrow().forced_answers.contains_key(key);
+                [format!("{topic} {name}"), topic].into_iter().find(is_set).map(FutureRequest::Other)
+            }
         }
-        (Some("job-list.list-id"), Some(payload))
-            if payload.get("attrs") == Some(&json!(["dependencies"])) =>
-        {
-            FutureRequest::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
-        }
-        (Some("job-list.list"), Some(payload)) => FutureRequest::EndedJobs(payload),
-        (Some("job-manager.memo"), _) => FutureRequest::Other("job-manager.memo".to_owned()),
-        (Some(topic), payload) => {
-            let name = payload.as_ref().and_then(|payload| payload.get("name")?.as_str()).unwrap_or_default();
-            let keys = [format!("{topic} {name}"), topic.to_owned()];
-            let is_set = |key: &String| host.store.borrow().forced_answers.contains_key(key);
-            let Some(key) = keys.into_iter().find(is_set) else { return std::ptr::null_mut() };
-            FutureRequest::Other(key)
-        }
-        _ => return std::ptr::null_mut(),
-    };
-    host.store.borrow_mut().agenda.create_future(host, wanted)
+    })
 }
 
 pub(super) extern "C" fn commit(
@@ -53,28 +58,20 @@ pub(super) extern "C" fn commit(
     keys: *const Text,
     texts: *const Text,
 ) -> *mut c_void {
-    let host = host_at(pointer);
-    if host.inject_fault("flux_kvs_commit").is_some() {
-        return std::ptr::null_mut();
-    }
     let entry = |array: *const Text, index: usize| {
         // SAFETY: both arrays have `count` entries, and `index` is below `count`.
         read_text(unsafe { *array.add(index) })
     };
-    let count = usize::try_from(count).unwrap_or(0);
-    let changes =
-        (0..count).map(|index| (entry(keys, index).unwrap_or_default(), entry(texts, index))).collect();
-    let agenda = &mut host.store.borrow_mut().agenda;
-    agenda.kvs.send_changes(changes);
-    agenda.create_future(host, FutureRequest::Commit)
+    create_future(pointer, "flux_kvs_commit", |host| {
+        let indices = 0..usize::try_from(count).unwrap_or(0);
+        let changes = indices.map(|index| (entry(keys, index).unwrap_or_default(), entry(texts, index)));
+        host.store.borrow_mut().agenda.kvs.send_changes(changes.collect());
+        Some(FutureRequest::Commit)
+    })
 }
 
 pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
-    let host = host_at(pointer);
-    if host.inject_fault("flux_kvs_lookup").is_some() {
-        return std::ptr::null_mut();
-    }
-    host.store.borrow_mut().agenda.create_future(host, FutureRequest::Key(read_text(key).unwrap_or_default()))
+    create_future(pointer, "flux_kvs_lookup", |_| read_text(key).map(FutureRequest::Key))
 }
 
 pub(super) extern "C" fn future_then(
@@ -82,28 +79,18 @@ pub(super) extern "C" fn future_then(
     callback: ContinuationFn,
     data: *mut c_void,
 ) -> c_int {
-    let tag = tag_at(future);
-    if let Some(error_code) = host_at(tag.host.cast()).inject_fault("flux_future_then") {
-        return error_code;
-    }
-    return_code(host_at(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
+    let (host, key) = object_at(future);
+    run_host_call(host, "flux_future_then", || host.store.borrow_mut().agenda.then(key, callback, data))
 }
 
 pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
-    let tag = tag_at(future);
-    if let Some(error_code) = host_at(tag.host.cast()).inject_fault("flux_kvs_lookup_get") {
-        return error_code;
-    }
-    return_code(host_at(tag.host.cast()).lookup_text(tag.key).map(|found| {
+    let (host, key) = object_at(future);
+    run_host_call(host, "flux_kvs_lookup_get", || {
+        let found = host.lookup_text(key)?;
         if !value.is_null() {
             // SAFETY: not null, so the caller of flux_kvs_lookup_get passed the address of a variable.
             unsafe { *value = found };
         }
-    }))
-}
-
-pub(super) extern "C" fn future_destroy(future: *mut c_void) {
-    let tag = tag_at(future);
-    let (host, key) = (host_at(tag.host.cast()), tag.key);
-    host.store.borrow_mut().agenda.destroy_future(key);
+        Ok(())
+    })
 }

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use super::super::{fault, host::Host};
-use super::{DueEvent, tag_address, to_micros};
+use super::{DueEvent, ObjectKind, tag_address, to_micros};
 
 /// The maximum number of turns in `settle`. Without it, `settle` would not end if a timer re-arms itself without delay.
 const MAX_TURNS: usize = 10_000_000;
@@ -66,36 +66,33 @@ impl Host {
         match due {
             DueEvent::Finish(id) => self.finish(id),
             DueEvent::Released(id) => self.finish_release(id),
-            DueEvent::Timer(key) => self.run_timer(key),
-            DueEvent::Answer(key) => {
-                let mut store = self.store.borrow_mut();
-                let Some(future) = store.agenda.futures.get_mut(&key) else { return };
-                future.due = None;
-                let (Some((callback, data)), owner, pointer) =
-                    (future.then.take(), future.owner, tag_address(&future.tag))
-                else {
-                    return;
-                };
+            DueEvent::Object(key) => self.call_back(key),
+        }
+    }
+
+    /// Calls the callback of a timer, or the continuation of a future.
+    fn call_back(&self, key: usize) {
+        let mut store = self.store.borrow_mut();
+        let Some(object) = store.agenda.objects.get_mut(&key) else { return };
+        object.due = None;
+        let (pointer, owner) = (tag_address(&object.tag), object.owner);
+        match &mut object.kind {
+            ObjectKind::Timer { callback, data, .. } => {
+                let (callback, data) = (*callback, *data);
+                drop(store);
+                let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+                // SAFETY: as in flux_timer_watcher_create(3), the callback gets the reactor, its watcher, the events and its
+                // registered data. The plugin is loaded, because the removal of a plugin drops its watchers.
+                self.run_as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
+            }
+            ObjectKind::Future { then, .. } => {
+                let Some((callback, data)) = then.take() else { return };
                 drop(store);
                 // SAFETY: as in flux_future_then(3), the continuation gets its future and its registered data. The plugin is
                 // loaded, because the removal of a plugin drops its futures.
                 self.run_as_plugin(owner, || unsafe { callback(pointer, data) });
             }
         }
-    }
-
-    fn run_timer(&self, key: usize) {
-        let mut store = self.store.borrow_mut();
-        let agenda = &mut store.agenda;
-        let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
-        watcher.armed = None;
-        let (callback, data, owner) = (watcher.callback, watcher.data, watcher.owner);
-        let pointer = tag_address(&watcher.tag);
-        drop(store);
-        let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
-        // SAFETY: as in flux_timer_watcher_create(3), the callback gets the reactor, its watcher, the events and its registered
-        // data. The plugin is loaded, because the removal of a plugin drops its watchers.
-        self.run_as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
     }
 
     /// Runs code of a plugin. The plugin owns the watchers and futures that the code creates.
