@@ -8,7 +8,7 @@ mod jobs;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use super::Scenario;
 use super::delivery::{CoreUsageMeter, Delivered};
@@ -25,8 +25,6 @@ const OWNER: UserId = UserId(u32::MAX - 1);
 const DEFAULT_URGENCY: i64 = 16;
 /// In a simulation no later push changes the usage, so the engine need not store ended jobs.
 const NO_RETENTION: Retention = Retention { jobs: 0, each: 16 };
-/// Number of completed jobs after which the shared counter is updated.
-const COUNTER_STEP: u64 = 1024;
 
 /// A job that was accepted and has not ended.
 #[derive(Debug)]
@@ -101,8 +99,7 @@ pub(super) struct Host<'a> {
     /// True if all refreshes run. Otherwise refreshes without effect are skipped.
     #[cfg(test)]
     pub(super) is_diligent: bool,
-    done: Option<&'a AtomicU64>,
-    uncounted: u64,
+    done: &'a AtomicU64,
 }
 
 fn to_id(number: JobIndex) -> JobId {
@@ -114,11 +111,7 @@ fn to_job_index(id: JobId) -> JobIndex {
 }
 
 impl<'a> Host<'a> {
-    pub(super) fn new(
-        trace: &'a Trace,
-        scenario: Scenario,
-        done: Option<&'a AtomicU64>,
-    ) -> Result<Host<'a>, String> {
+    pub(super) fn new(trace: &'a Trace, scenario: Scenario, done: &'a AtomicU64) -> Result<Host<'a>, String> {
         let Scenario { policy, site, settings, scheduler, depth, nodes, cores } = scenario;
         let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
         let mut banks: Vec<BankName> = Vec::new();
@@ -162,7 +155,6 @@ impl<'a> Host<'a> {
             #[cfg(test)]
             is_diligent: false,
             done,
-            uncounted: 0,
         };
         host.send_event(Event::Settings(settings));
         host.send_event(Event::Policy(policy, site));
@@ -208,15 +200,12 @@ impl<'a> Host<'a> {
         true
     }
 
-    /// Ends the replay: adds the last completed jobs to the shared counter, and returns the result.
+    /// Ends the replay, and returns the result.
     pub(super) fn into_result(self) -> ReplayResult {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
         let (used, delivered) = self.meter.into_usage();
         let banks = self.banks.into_iter().zip(delivered).collect();
         let (end, cores, refreshes) = (self.last, self.cluster.cores, self.refreshes);
-        if let Some(done) = self.done {
-            done.fetch_add(self.uncounted, Ordering::Relaxed);
-        }
         ReplayResult { starts: self.starts, begin, end, cores, used, banks, refreshes }
     }
 

@@ -54,11 +54,11 @@ pub struct Scenario {
     pub cores: u64,
 }
 
-/// Replays a history. Adds the number of completed jobs to `done` from time to time. Returns an error if the engine
+/// Replays a history. Counts the completed jobs in `done`. Returns an error if the engine
 /// rejects the site.
 pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Measures, String> {
     let shares = delivery::bank_shares(&scenario.site);
-    let mut host = Host::new(trace, scenario, Some(done))?;
+    let mut host = Host::new(trace, scenario, done)?;
     while host.step() {}
     Ok(measures::summarize_replay(trace, host.into_result(), &shares))
 }

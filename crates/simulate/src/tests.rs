@@ -5,6 +5,8 @@ mod budgets;
 mod properties;
 mod queues;
 
+use std::sync::atomic::AtomicU64;
+
 use super::host::Host;
 use super::{Party, Scenario, Scheduler, Trace};
 use fairshare::accrual::HalfLife;
@@ -134,5 +136,6 @@ fn the_promised_share_of_a_bank_is_without_the_banks_below() {
 }
 
 fn make_host(trace: &Trace, scenario: Scenario) -> Host<'_> {
-    Host::new(trace, scenario, None).unwrap()
+    static DONE: AtomicU64 = AtomicU64::new(0);
+    Host::new(trace, scenario, &DONE).unwrap()
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
-use super::{ActiveJob, Answer, COUNTER_STEP, DEFAULT_URGENCY, Host, REJECTED, to_id};
+use super::{ActiveJob, Answer, DEFAULT_URGENCY, Host, REJECTED, to_id};
 use crate::scheduler::{JobIndex, Time};
 use crate::trace::Job;
 use fairshare_engine::engine::{Event, JobFacts, State};
@@ -42,7 +42,7 @@ impl<'a> Host<'a> {
         if !is_feasible || self.send_event(Event::Validate(facts.clone())) == Answer::Rejected {
             self.send_event(Event::Gone(id));
             self.set_start(number, REJECTED);
-            self.count_completed_job();
+            self.done.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.meter.add_job(self.bank_index(job));
@@ -122,7 +122,7 @@ impl<'a> Host<'a> {
         self.send_event(Event::Cleanup(id));
         self.send_event(Event::Inactive(id));
         self.send_event(Event::Gone(id));
-        self.count_completed_job();
+        self.done.fetch_add(1, Ordering::Relaxed);
     }
 
     fn bank_index(&self, job: &Job) -> usize {
@@ -132,13 +132,6 @@ impl<'a> Host<'a> {
     fn set_start(&mut self, number: JobIndex, start: f64) {
         if let Some(at) = self.starts.get_mut(number as usize) {
             *at = start;
-        }
-    }
-
-    fn count_completed_job(&mut self) {
-        self.uncounted += 1;
-        if let Some(done) = self.done.filter(|_| self.uncounted >= COUNTER_STEP) {
-            done.fetch_add(std::mem::take(&mut self.uncounted), Ordering::Relaxed);
         }
     }
 }
