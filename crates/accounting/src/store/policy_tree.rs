@@ -50,9 +50,9 @@ impl Snapshot<'_> {
         if !is_tree {
             return Ok(None);
         }
-        self.check_usage_rule()?;
+        let reconfigured = self.usage_rule(0.0, None)?.reconfigured;
         let marks = self.marks()?;
-        let newest = self.set_counted_until(associations, marks.as_ref(), now)?;
+        let newest = self.set_counted_until(associations, marks.as_ref(), reconfigured, now)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
         // If the clock was set back, the time of the last count may be in the future.
         let at = self.last_count(marks.as_ref(), &pace, now)?.map(|at| at.min(now));
@@ -115,6 +115,7 @@ impl Snapshot<'_> {
         &self,
         associations: &mut [AssociationRecord],
         marks: Option<&Marks>,
+        reconfigured: f64,
         now: f64,
     ) -> StoreResult<Vec<f64>> {
         const NAME: &str = "job_usage_factor_table";
@@ -129,7 +130,11 @@ impl Snapshot<'_> {
                 Ok(())
             })?;
         }
-        let (bank_cut_offs, site_cut_off) = (self.bank_cut_offs()?, self.site_cut_off(marks)?);
+        // Jobs that ended at or before the cut-off do not count. If `reconfigure_time` has changed since the last sync, it is the
+        // cut-off of the site. Otherwise, the last sync stored the cut-off.
+        let own_marks = marks.filter(|marks| marks.reconfigured == reconfigured);
+        let site_cut_off = own_marks.map_or(reconfigured, |marks| marks.since);
+        let bank_cut_offs = self.bank_cut_offs()?;
         let mut all = Vec::with_capacity(associations.len());
         for association in associations {
             let Some(username) = &association.username else { continue };
@@ -158,23 +163,6 @@ impl Snapshot<'_> {
             })?;
         }
         Ok(cut_offs)
-    }
-
-    /// Returns the cut-off of the site: jobs that ended at or before this time do not count. If `reconfigure_time`
-    /// has changed since the last sync, returns `reconfigure_time`. Otherwise, returns the cut-off that the last
-    /// sync stored.
-    fn site_cut_off(&self, marks: Option<&Marks>) -> StoreResult<f64> {
-        const NAME: &str = "config_table";
-        let mut reconfigured = 0.0;
-        if self.table(NAME)?.is_some() {
-            let sql = "SELECT value FROM config_table WHERE key = 'reconfigure_time'";
-            self.visit_rows(sql, NAME, &["value"], |cells| {
-                reconfigured = cells.number_if_any(0).unwrap_or(0.0);
-                Ok(())
-            })?;
-        }
-        let own_marks = marks.filter(|marks| marks.reconfigured == reconfigured);
-        Ok(own_marks.map_or(reconfigured, |marks| marks.since))
     }
 }
 

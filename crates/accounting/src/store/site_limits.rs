@@ -140,13 +140,11 @@ impl Snapshot<'_> {
 
     /// Returns the ids of the users that have associations.
     pub fn user_ids(&self) -> StoreResult<UserIds> {
-        let mut ids = BTreeMap::new();
         let sql = "SELECT username, userid FROM association_table";
-        self.visit_rows(sql, "association_table", &["username", "userid"], |cells| {
-            ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
-            Ok(())
+        let ids = self.read_rows("association_table", sql, &["username", "userid"], |cells| {
+            Ok((cells.text(0)?.to_owned(), cells.user_id(1)))
         })?;
-        Ok(UserIds(ids))
+        Ok(UserIds(ids.into_iter().collect()))
     }
 
     /// Returns the limits in the form that the plugin reads, and the limits on users that are no longer in the database.
