@@ -121,7 +121,7 @@ fn a_submission_posts_one_update_one_memo_and_one_priority() {
     let site = Site::new();
     let id = site.submit(&job(5002, 1));
     assert_eq!(site.state(id), State::Run);
-    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let log = site.host.job(id, |job| job.eventlog.clone()).unwrap();
     let names: Vec<&str> = log.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names[..6], ["submit", "jobspec-update", "validate", "depend", "memo", "priority"]);
     let later = |name: &&str| ["jobspec-update", "memo", "priority"].contains(name);

@@ -9,7 +9,7 @@ use super::{OWNER, Site, association, document, job, queue, run_in_own_process};
 use crate::embedded::probe;
 
 fn list_events(site: &Site, id: u64) -> Vec<String> {
-    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let log = site.host.job(id, |job| job.eventlog.clone()).unwrap();
     log.iter().map(|event| event["name"].as_str().unwrap().to_string()).collect()
 }
 

@@ -157,7 +157,7 @@ fn jobs_are_annotated_by_memos_that_are_in_no_eventlog() {
     let id = site.submit(&job(5002, 1));
     let standing = site.host.annotations(id).unwrap()["standing"].as_str().unwrap().to_owned();
     assert!(standing.starts_with("0."), "{standing}");
-    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let log = site.host.job(id, |job| job.eventlog.clone()).unwrap();
     assert!(!log.iter().any(|entry| entry.to_string().contains("standing")), "{log:?}");
     site.check();
 }

@@ -360,7 +360,7 @@ impl Play {
             running.into_iter().for_each(|id| self.finish(Some(id)));
         }
         for id in self.site.host.jobs() {
-            let log = self.site.host.job(id, |job| format!("{:#?}", job.eventlog()));
+            let log = self.site.host.job(id, |job| format!("{:#?}", job.eventlog));
             assert_eq!(self.site.state(id), State::Inactive, "job {id} never ran: {log:#?}\n{:#?}", self.log);
         }
         let check = self.site.check();

@@ -228,7 +228,7 @@ fn parse_job_counts_of_query(query: &Value) -> BTreeMap<(u32, String), Counts> {
 fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u64, Vec<String>>) {
     let (mut by_host, mut by_query) = (BTreeMap::new(), BTreeMap::new());
     for id in site.host.jobs().into_iter().filter(|&id| site.state(id) == State::Depend) {
-        let mut ours: Vec<String> = site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
+        let mut ours: Vec<String> = site.host.job(id, |job| job.dependencies.clone()).unwrap();
         ours.retain(|name| name.starts_with("max-"));
         ours.sort();
         if !ours.is_empty() {

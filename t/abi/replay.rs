@@ -160,7 +160,7 @@ fn a_dependency_that_is_not_committed_at_a_reload_is_removed_later() {
     // The job is released but blocked. Another job takes its headroom, so the blocked job is held again when
     // it is unblocked.
     let running = site.submit(&job(5001, 1));
-    let names = |id| site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
+    let names = |id| site.host.job(id, |job| job.dependencies.clone()).unwrap();
     assert_eq!(names(blocked).len(), 1, "{:?}", names(blocked));
     site.host.cancel(other, OWNER).unwrap();
     assert_eq!(names(blocked), ["max-running-jobs-user-limit.2"]);

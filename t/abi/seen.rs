@@ -29,16 +29,16 @@ pub struct JobInHost {
 impl JobInHost {
     pub fn from_job(job: &Job) -> JobInHost {
         let mut holds: Vec<String> =
-            job.dependencies().iter().filter(|name| !name.starts_with("after")).cloned().collect();
+            job.dependencies.iter().filter(|name| !name.starts_with("after")).cloned().collect();
         holds.sort();
-        let posted = job.eventlog().iter().filter(|entry| entry["name"] == "priority");
+        let posted = job.eventlog.iter().filter(|entry| entry["name"] == "priority");
         JobInHost {
             id: job.id,
             user: job.userid,
             state: job.state(),
             bank: job.attribute("bank").unwrap_or("A").to_owned(),
             holds,
-            subscriptions: job.subscriptions(),
+            subscriptions: job.subscribers.len(),
             priorities: posted.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
         }
     }

@@ -94,7 +94,7 @@ fn jobs_submitted_before_a_push_are_released_in_callbacks_of_other_jobs() {
     }
     let names: Vec<Value> = site
         .host
-        .job(jobs[3], |job| job.eventlog().iter().map(|event| event["name"].clone()).collect())
+        .job(jobs[3], |job| job.eventlog.iter().map(|event| event["name"].clone()).collect())
         .unwrap();
     assert_eq!(names.iter().filter(|name| **name == "priority").count(), 1, "{names:?}");
     assert!(!names.contains(&json!("dependency-add")), "{names:?}");
@@ -165,7 +165,7 @@ fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     assert_eq!(list_states(&site, &[waits, held]), [Sched, Run]);
     let updates = |id| {
         let is_one = |event: &&Value| event["name"] == "jobspec-update";
-        site.host.job(id, |job| job.eventlog().iter().filter(is_one).count()).unwrap()
+        site.host.job(id, |job| job.eventlog.iter().filter(is_one).count()).unwrap()
     };
     assert_eq!([waits, held].map(updates), [1, 1], "each job gets its own update");
     site.check();

@@ -101,7 +101,7 @@ fn a_restart_makes_the_callbacks_that_each_state_requires() {
     assert_eq!(topics_of(ids[1]), ["create", "new"]);
     assert_eq!(topics_of(ids[2]), ["create", "new", "state.priority", "state.sched"]);
     assert_eq!(topics_of(ids[3]), ["create", "new"]);
-    assert_eq!(bench.host.job(ids[0], |job| job.dependencies().to_vec()).unwrap(), ["name"]);
+    assert_eq!(bench.host.job(ids[0], |job| job.dependencies.clone()).unwrap(), ["name"]);
     bench.host.finish(ids[3]);
     bench.host.settle();
     assert_eq!(bench.state(ids[3]), State::Inactive);

@@ -28,7 +28,7 @@ fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
     assert_eq!(bench.state(id), State::Depend);
     // A dependency of this name was removed before. Flux posts an event, but the name does not hold the job again.
     assert_eq!(perform_step(json!(["hold", "name", id])), "hold=0/0");
-    assert_eq!(bench.host.job(id, |job| job.dependencies().to_vec()).unwrap(), ["second"]);
+    assert_eq!(bench.host.job(id, |job| job.dependencies.clone()).unwrap(), ["second"]);
     assert_eq!(perform_step(json!(["release", "second", id])), "release=0/0");
     assert_eq!(bench.state(id), State::Run);
     assert_eq!(perform_step(json!(["hold", "third", id])), "hold=-1/22");
@@ -43,7 +43,7 @@ fn a_queued_dependency_removal_that_fails_drops_the_later_events_of_the_job() {
     let bench = Bench::new(script);
     let id = bench.submit(1);
     assert!(bench.take_log().contains(&"release=0/0".to_string()));
-    let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let events = bench.host.job(id, |job| job.eventlog.clone()).unwrap();
     let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["submit", "validate", "dependency-add"]);
 }
@@ -103,7 +103,7 @@ fn a_job_without_a_priority_leaves_priority_when_it_gets_one() {
     let bench = Bench::new(json!({PRIORITY: [["bad_priority"]]}));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Priority);
-    let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let events = bench.host.job(id, |job| job.eventlog.clone()).unwrap();
     assert_eq!(events.last().unwrap()["context"]["type"], PRIORITY);
 }
 

@@ -198,7 +198,7 @@ fn the_plugin_survives_any_eventlog() {
     let log = |entries: Vec<Value>| {
         entries.iter().map(|entry| format!("{entry}\n")).collect::<String>().into_bytes()
     };
-    let whole = site.host.job(id, |job| log(job.eventlog().to_vec())).unwrap();
+    let whole = site.host.job(id, |job| log(job.eventlog.clone())).unwrap();
     let digits: Vec<String> = format!("{id:016x}")
         .as_bytes()
         .chunks(4)

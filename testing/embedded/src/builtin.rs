@@ -84,13 +84,8 @@ impl Host {
 
     /// Releases the jobs that wait for the end of job `id`.
     pub(super) fn release_dependents(&self, id: u64) {
-        let waiting: Vec<(u64, u64, String)> = {
-            let mut store = self.store.borrow_mut();
-            let (dependents, others) =
-                std::mem::take(&mut store.dependents).into_iter().partition(|(wanted, _, _)| *wanted == id);
-            store.dependents = others;
-            dependents
-        };
+        let is_waiting = |(wanted, _, _): &mut (u64, u64, String)| *wanted == id;
+        let waiting: Vec<_> = self.store.borrow_mut().dependents.extract_if(.., is_waiting).collect();
         for (_, job, name) in waiting {
             if self.state(job) == Some(State::Depend) {
                 let _ = self.post_event(job, "dependency-remove", Some(json!({"description": name})));

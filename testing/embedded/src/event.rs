@@ -91,7 +91,7 @@ impl Host {
     /// checks its condition.
     pub(super) fn perform_action(&self, id: u64) -> Result<(), Errno> {
         match self.state(id).ok_or(Errno::ENOENT)? {
-            State::New => Ok(()),
+            State::New => {}
             State::Depend => {
                 let ready = self.job(id, |job| {
                     job.dependencies.is_empty() && !job.is_queued("dependency-add") && !job.depend_posted
@@ -101,29 +101,20 @@ impl Host {
                     self.job_mut(id, |job| job.depend_posted = true);
                     self.post_event(id, "depend", None)?;
                 }
-                Ok(())
             }
-            State::Priority => {
-                self.job_mut(id, |job| job.alloc_pending = false);
-                Ok(())
-            }
-            State::Sched => {
-                self.job_mut(id, |job| job.alloc_pending = true);
-                Ok(())
+            state @ (State::Priority | State::Sched) => {
+                self.job_mut(id, |job| job.alloc_pending = state == State::Sched);
             }
             State::Run => {
                 if self.job(id, |job| job.start_pending) == Some(false) {
                     self.job_mut(id, |job| job.start_pending = true);
                     self.start_job(id);
                 }
-                Ok(())
             }
-            State::Cleanup => self.clean_up(id),
-            State::Inactive => {
-                self.finish_inactive_job(id);
-                Ok(())
-            }
+            State::Cleanup => self.clean_up(id)?,
+            State::Inactive => self.finish_inactive_job(id),
         }
+        Ok(())
     }
 
     fn clean_up(&self, id: u64) -> Result<(), Errno> {

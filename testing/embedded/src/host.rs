@@ -16,6 +16,7 @@ use super::aux::Aux;
 use super::cluster::Cluster;
 use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
+use super::prioritize::read_priority;
 use super::reactor::{Agenda, START};
 
 /// Setup of the instance.
@@ -295,16 +296,10 @@ impl Host {
         if self.call_chain(id, topic, &args) < 0 {
             self.log(LOG_ERR, format!("jobtap: {topic}: callback returned error"));
         }
-        match args.get(OUT).as_ref().and_then(|out| out.get("priority")) {
-            None => {}
-            Some(Value::Number(n)) if n.is_i64() => {
-                let priority = n.as_i64().unwrap_or(-1);
-                if priority >= 0 {
-                    self.reprioritize_job(id, priority);
-                }
-            }
-            Some(other) => {
-                let note = format!("arg_unpack: Expected integer, got {other}");
+        match read_priority(&args) {
+            Ok(Some(priority)) if priority >= 0 => self.reprioritize_job(id, priority),
+            Ok(_) => {}
+            Err(note) => {
                 let _ = self.raise_exception(id, topic, 4, self.options.owner, &note);
             }
         }

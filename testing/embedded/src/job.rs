@@ -82,9 +82,11 @@ pub struct Job {
     /// Allocated resource set.
     pub r: Option<Value>,
     pub(super) end_event: Option<Value>,
-    pub(super) dependencies: Vec<String>,
+    /// The names of the outstanding dependencies.
+    pub dependencies: Vec<String>,
     used_dependencies: BTreeSet<String>,
-    pub(super) eventlog: Vec<Value>,
+    /// All events, in the order of handling.
+    pub eventlog: Vec<Value>,
     /// Number of eventlog entries in the KVS, from committed batches.
     pub(super) stored: usize,
     pub(super) queue: VecDeque<Value>,
@@ -96,7 +98,8 @@ pub struct Job {
     pub(super) has_resources: bool,
     pub(super) free_posted: bool,
     pub(super) immutable: bool,
-    pub(super) subscribers: Vec<usize>,
+    /// The plugins that get the events of this job, by the numbers that the host gave them.
+    pub subscribers: Vec<usize>,
 }
 
 /// Makes an eventlog entry (RFC 18).
@@ -128,21 +131,6 @@ impl Job {
     /// Returns the present state.
     pub fn state(&self) -> State {
         self.state
-    }
-
-    /// Returns the names of outstanding dependencies, in the order in which they were added.
-    pub fn dependencies(&self) -> &[String] {
-        &self.dependencies
-    }
-
-    /// Returns the number of subscriptions of plugins to the events of the job.
-    pub fn subscriptions(&self) -> usize {
-        self.subscribers.len()
-    }
-
-    /// Returns the eventlog.
-    pub fn eventlog(&self) -> &[Value] {
-        &self.eventlog
     }
 
     /// Returns the text `key` of `attributes.system`, for example `queue` or `bank`, or `None` if the jobspec lacks

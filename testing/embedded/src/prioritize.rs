@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Gets priorities from the plugins, and applies a new priority to a job.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::abi::OUT;
+use super::abi::{Args, OUT};
 use super::host::{Host, LOG_ERR};
 use super::job::{Errno, State, f58};
 
@@ -37,13 +37,11 @@ impl Host {
 
     pub(super) fn reprioritize_id(&self, id: u64, priority: i64) -> Result<(), Errno> {
         self.move_cursor(id, "flux_jobtap_reprioritize_job");
-        match self.state(id) {
-            None | Some(State::Inactive) => Err(Errno::ENOENT),
-            Some(_) => {
-                self.reprioritize_job(id, priority);
-                Ok(())
-            }
+        if matches!(self.state(id), None | Some(State::Inactive)) {
+            return Err(Errno::ENOENT);
         }
+        self.reprioritize_job(id, priority);
+        Ok(())
     }
 
     /// Requests the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
@@ -74,14 +72,11 @@ impl Host {
         if rc == 0 {
             return Ok(UNAVAILABLE);
         }
-        let answer = match args.get(OUT).as_ref().and_then(|out| out.get("priority")) {
-            None => UNAVAILABLE,
-            Some(Value::Number(n)) if n.is_i64() => n.as_i64().unwrap_or(UNAVAILABLE),
-            Some(other) => {
-                self.log(LOG_ERR, format!("jobtap: job.priority.get: arg_unpack: {other} is not an integer"));
-                return Err(Errno::EINVAL);
-            }
-        };
+        let answer = read_priority(&args).map_err(|text| {
+            self.log(LOG_ERR, format!("jobtap: job.priority.get: {text}"));
+            Errno::EINVAL
+        })?;
+        let answer = answer.unwrap_or(UNAVAILABLE);
         if answer == UNAVAILABLE {
             if self.state(id) == Some(State::Sched) {
                 self.log(LOG_ERR, format!("jobtap: {}: BUG: plugin didn't return priority", f58(id)));
@@ -90,4 +85,11 @@ impl Host {
         }
         Ok(answer)
     }
+}
+
+/// Returns the priority that the plugins set, if any. Returns an error if it is not an integer.
+pub(super) fn read_priority(args: &Args) -> Result<Option<i64>, String> {
+    let out = args.get(OUT).unwrap_or_default();
+    let Some(priority) = out.get("priority") else { return Ok(None) };
+    priority.as_i64().map(Some).ok_or_else(|| format!("arg_unpack: Expected integer, got {priority}"))
 }

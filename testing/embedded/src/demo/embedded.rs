@@ -55,7 +55,7 @@ impl DemoHost for Embedded {
     }
 
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
-        let submission = Submission { userid, urgency: job.urgency, jobspec: jobspec.clone() };
+        let submission = Submission { userid, urgency: job.urgency(), jobspec: jobspec.clone() };
         Ok(self.host.submit(&submission))
     }
 

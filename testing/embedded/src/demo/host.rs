@@ -66,13 +66,8 @@ impl CommandArgs {
     }
 }
 
-/// Runs `command`, and returns its output, with warnings and errors last. The exit status 1 is not an error.
-pub(super) fn run_command(command: &mut Command) -> Result<String, String> {
-    run_and_answer(command, |_, _| Err((libc::ENOSYS, String::new())))
-}
-
 /// Runs `command`, and answers its requests with `answer`. `answer` gets topic and payload, and returns the text of the response,
-/// or errno and text of an error. Returns the output of the command.
+/// or errno and text of an error. Returns the output of the command, with warnings and errors last. The exit status 1 is not an error.
 pub(super) fn run_and_answer(
     command: &mut Command,
     answer: impl Fn(&str, &str) -> Result<Option<String>, (i32, String)>,

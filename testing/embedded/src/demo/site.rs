@@ -62,18 +62,14 @@ pub(super) struct DemoJob {
     pub(super) queue: String,
     /// The default bank of the user applies if this is `None`.
     pub(super) bank: Option<String>,
-    #[serde(default = "default_nodes")]
-    pub(super) nodes: u64,
-    #[serde(default = "default_urgency")]
-    pub(super) urgency: i32,
+    nodes: Option<u64>,
+    urgency: Option<i32>,
 }
 
-fn default_nodes() -> u64 {
-    1
-}
-
-fn default_urgency() -> i32 {
-    16
+impl DemoJob {
+    pub(super) fn urgency(&self) -> i32 {
+        self.urgency.unwrap_or(16)
+    }
 }
 
 impl Site {
@@ -172,7 +168,7 @@ impl Site {
         let slot = json!([{"type": "slot", "count": 1, "label": "task", "with": cores}]);
         json!({
             "version": 1,
-            "resources": [{"type": "node", "count": job.nodes, "with": slot}],
+            "resources": [{"type": "node", "count": job.nodes.unwrap_or(1), "with": slot}],
             "tasks": [{"command": ["true"], "slot": "task", "count": {"per_slot": 1}}],
             "attributes": {"system": system},
         })

@@ -22,25 +22,13 @@ impl Host {
 
     /// Runs one turn of the reactor. Returns false if nothing was due.
     pub fn step(&self) -> bool {
-        let due = self.store.borrow_mut().agenda.pop_due_event();
-        match due {
-            Some(due) => {
-                self.run_reactor_turn(due);
-                true
-            }
-            None => self.commit() || self.schedule(),
-        }
+        self.run_reactor_turn() || self.commit() || self.schedule()
     }
 
     /// Runs the reactor until no work is left, or until `most` commits are made. Then drops all KVS changes that are not yet applied.
     pub fn run_reactor_up_to_commit_limit(&self, most: usize) {
         for _ in 0..most {
-            loop {
-                // End the borrow before the event runs, because callbacks borrow the store.
-                let due = self.store.borrow_mut().agenda.pop_due_event();
-                let Some(due) = due else { break };
-                self.run_reactor_turn(due);
-            }
+            while self.run_reactor_turn() {}
             if !self.commit() {
                 break;
             }
@@ -62,12 +50,17 @@ impl Host {
         self.settle();
     }
 
-    fn run_reactor_turn(&self, due: DueEvent) {
+    /// Runs the event that is due next. Returns false if no event is due.
+    fn run_reactor_turn(&self) -> bool {
+        // End the borrow before the event runs, because callbacks borrow the store.
+        let due = self.store.borrow_mut().agenda.pop_due_event();
+        let Some(due) = due else { return false };
         match due {
             DueEvent::Finish(id) => self.finish(id),
             DueEvent::Released(id) => self.finish_release(id),
             DueEvent::Object(key) => self.call_back(key),
         }
+        true
     }
 
     /// Calls the callback of a timer, or the continuation of a future.
