@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::schema::Column;
 use super::{Fault, Reason, Snapshot, StoreResult};
 use fairshare_engine::accounts::measures;
 use fairshare_engine::ids::Amount;
@@ -117,31 +118,37 @@ impl Snapshot<'_> {
 
     /// Returns true if the bank exists.
     pub fn has_bank(&self, bank: &str) -> StoreResult<bool> {
-        self.has_row("SELECT EXISTS (SELECT 1 FROM bank_table WHERE bank = ?1)", &[bank])
+        self.has_row("bank_table", &[("bank", bank)])
     }
 
     /// Returns true if the queue exists.
     pub fn has_queue(&self, queue: &str) -> StoreResult<bool> {
-        Ok(self.table("queue_table")?.is_some()
-            && self.has_row("SELECT EXISTS (SELECT 1 FROM queue_table WHERE queue = ?1)", &[queue])?)
+        Ok(self.table("queue_table")?.is_some() && self.has_row("queue_table", &[("queue", queue)])?)
     }
 
     /// Returns true if the user is in `bank`, or in any bank if `bank` is `None`.
     pub fn has_user(&self, user: &str, bank: Option<&str>) -> StoreResult<bool> {
-        let sql =
-            "SELECT EXISTS (SELECT 1 FROM association_table WHERE username = ?1 AND (?2 = '' OR bank = ?2))";
-        self.has_row(sql, &[user, bank.unwrap_or_default()])
+        let cells: Vec<_> = [("username", user)].into_iter().chain(bank.map(|bank| ("bank", bank))).collect();
+        self.has_row("association_table", &cells)
     }
 
-    fn has_row(&self, sql: &str, values: &[&str]) -> StoreResult<bool> {
-        let values = rusqlite::params_from_iter(values);
-        self.run_sql(|| self.transaction.query_row(sql, values, |row| row.get(0)))
+    /// Returns true if a row has these values. Returns an error that names the missing columns of an old schema.
+    fn has_row(&self, table: &'static str, cells: &[(&'static str, &str)]) -> StoreResult<bool> {
+        let columns: Vec<Column> = cells.iter().map(|(name, _)| (*name, None)).collect();
+        self.required_table(table)?.build_select(&columns).map_err(|text| self.schema_error(&text))?;
+        let conditions: Vec<String> = columns.iter().map(|(name, _)| format!("{name} = ?")).collect();
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {})", conditions.join(" AND "));
+        let values = rusqlite::params_from_iter(cells.iter().map(|(_, value)| value));
+        self.run_sql(|| self.transaction.query_row(&sql, values, |row| row.get(0)))
     }
 
     /// Returns the ids of the users that have associations.
     pub fn user_ids(&self) -> StoreResult<UserIds> {
-        let sql = "SELECT username, userid FROM association_table";
-        let ids = self.read_rows("association_table", sql, &["username", "userid"], |cells| {
+        const NAME: &str = "association_table";
+        let columns = [("username", None), ("userid", None)];
+        let select = self.required_table(NAME)?.build_select(&columns);
+        let select = select.map_err(|text| self.schema_error(&text))?;
+        let ids = self.read_rows(NAME, &select, &["username", "userid"], |cells| {
             Ok((cells.text(0)?.to_owned(), cells.user_id(1)))
         })?;
         Ok(UserIds(ids.into_iter().collect()))

@@ -81,3 +81,25 @@ fn the_decay_ends_with_the_period_of_the_cluster_that_flux_accounting_uses() {
     let settings = snapshot.usage_settings().expect("settings");
     assert_eq!(settings.period_end, 9.0);
 }
+
+#[test]
+fn a_limit_in_the_oldest_schema_is_refused_with_the_names_of_missing_columns() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("oldest.db");
+    let schema = "CREATE TABLE association_table (user_name, account, parent_acct, shares);";
+    Connection::open(&path).and_then(|database| database.execute_batch(schema)).expect("a database");
+    let mut database = Database::open(&path, Access::Read, Duration::ZERO).expect("a database");
+    let snapshot = database.snapshot().expect("a snapshot");
+    let association = snapshot.has_user("alice", Some("A")).expect_err("no column username");
+    let user = snapshot.user_ids().expect_err("no column userid");
+    let bank = snapshot.has_bank("A").expect_err("no table");
+    for (error, missing) in [
+        (association, "table association_table has no columns username, bank"),
+        (user, "table association_table has no columns username, userid"),
+        (bank, "no table bank_table"),
+    ] {
+        let Reason::Schema(fault) = error.reason else { panic!("{error}") };
+        assert!(fault.problem.contains(missing), "{fault}");
+        assert!(fault.remedy.is_some_and(|remedy| remedy.contains("flux account-update-db")));
+    }
+}
