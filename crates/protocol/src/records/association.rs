@@ -201,7 +201,6 @@ impl<S: AsRef<str> + Serialize> AssociationRecord<S> {
     }
 }
 
-// These functions name all fields of both types. So a new field that a conversion forgets is an error of the compiler.
 impl<S: Clone + Default> AssociationRecord<S> {
     /// Returns an enabled association whose limits all are `limit`, without queues, projects and leaf.
     pub fn with_limits(userid: i64, bank: S, limit: i64) -> Self {
@@ -215,14 +214,8 @@ impl<S: Clone + Default> AssociationRecord<S> {
             max_sched_jobs: limit,
             max_nodes: limit,
             max_cores: limit,
-            queues: S::default(),
-            projects: S::default(),
-            def_project: S::default(),
             active: 1,
-            username: None,
-            shares: None,
-            usage: None,
-            counted_until: None,
+            ..Self::default()
         }
     }
 }
@@ -230,34 +223,22 @@ impl<S: Clone + Default> AssociationRecord<S> {
 impl<'a> BorrowedAssociation<'a> {
     /// Converts an association of the engine and its leaf.
     pub fn from_engine(record: &'a accounts::AssociationRecord, leaf: Option<&'a Leaf>) -> Self {
-        let accounts::AssociationRecord { association, fairshare, def_bank } = record;
-        let Association {
-            user,
-            bank,
-            max_running_jobs,
-            max_active_jobs,
-            max_sched_jobs,
-            max_nodes,
-            max_cores,
-            queues,
-            projects,
-            def_project,
-            active,
-        } = association;
+        let association = &record.association;
+        // This names all fields, so that the compiler reports a new field that the conversion forgets.
         let without_leaf = AssociationRecord {
-            userid: user.0.into(),
-            bank: bank.as_str().into(),
-            def_bank: def_bank.as_str().into(),
-            fairshare: Some(*fairshare),
-            max_running_jobs: max_running_jobs.0,
-            max_active_jobs: max_active_jobs.0,
-            max_sched_jobs: max_sched_jobs.0,
-            max_nodes: max_nodes.0,
-            max_cores: max_cores.0,
-            queues: join_names(queues),
-            projects: join_names(projects),
-            def_project: def_project.as_ref().map_or("", |project| project.as_str()).into(),
-            active: (*active).into(),
+            userid: association.user.0.into(),
+            bank: association.bank.as_str().into(),
+            def_bank: record.def_bank.as_str().into(),
+            fairshare: Some(record.fairshare),
+            max_running_jobs: association.max_running_jobs.0,
+            max_active_jobs: association.max_active_jobs.0,
+            max_sched_jobs: association.max_sched_jobs.0,
+            max_nodes: association.max_nodes.0,
+            max_cores: association.max_cores.0,
+            queues: join_names(&association.queues),
+            projects: join_names(&association.projects),
+            def_project: association.def_project.as_ref().map_or("", |project| project.as_str()).into(),
+            active: association.active.into(),
             username: None,
             shares: None,
             usage: None,
@@ -273,14 +254,13 @@ impl<'a> BorrowedAssociation<'a> {
     }
 
     fn with_leaf(self, leaf: &'a Leaf) -> Self {
-        let Leaf { user: _, name, bank: _, shares, active: _, usage, counted } = leaf;
         AssociationRecord {
-            username: Some((**name).into()),
-            shares: Some(from_shares(*shares)),
+            username: Some((*leaf.name).into()),
+            shares: Some(from_shares(leaf.shares)),
             // The record always has a usage and a watermark. The usage is 0 if it was never set. If no job
             // was counted, the watermark is the earliest time.
-            usage: Some(usage.unwrap_or(0.0)),
-            counted_until: Some(counted.end().max(-MAX_TIME)),
+            usage: Some(leaf.usage.unwrap_or(0.0)),
+            counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self
         }
     }

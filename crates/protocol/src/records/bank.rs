@@ -83,20 +83,15 @@ impl Record for BankRecord {
 
 impl From<&BankWithBranch> for BankRecord {
     fn from(((name, priority), bank): &BankWithBranch) -> Self {
-        let without_branch = BankRecord {
+        let branch = bank.as_ref();
+        let parent_name = |bank: &Bank| bank.parent.as_ref().map(ToString::to_string).unwrap_or_default();
+        // No push has a usage of a bank itself.
+        BankRecord {
             bank: name.to_string(),
             priority: *priority,
-            parent: None,
-            shares: None,
-            active: None,
-        };
-        // No push has a usage of a bank itself.
-        let Some(Bank { name: _, parent, shares, usage: _, active }) = bank else { return without_branch };
-        BankRecord {
-            parent: Some(parent.as_ref().map(ToString::to_string).unwrap_or_default()),
-            shares: Some(from_shares(*shares)),
-            active: Some((*active).into()),
-            ..without_branch
+            parent: branch.map(parent_name),
+            shares: branch.map(|bank| from_shares(bank.shares)),
+            active: branch.map(|bank| bank.active.into()),
         }
     }
 }

@@ -84,29 +84,18 @@ impl Record for QueueRecord {
 
 impl From<&Queue> for QueueRecord {
     fn from(queue: &Queue) -> Self {
-        let Queue {
-            ref name,
-            min_nodes_per_job,
-            max_nodes_per_job,
-            max_time_per_job,
-            priority,
-            max_running_jobs,
-            max_nodes_per_assoc,
-            max_sched_jobs,
-            max_sched_nodes_per_assoc,
-            max_sched_cores_per_assoc,
-        } = *queue;
+        // This names all fields, so that the compiler reports a new field that the conversion forgets.
         QueueRecord {
-            queue: name.to_string(),
-            min_nodes_per_job,
-            max_nodes_per_job,
-            max_time_per_job,
-            priority,
-            max_running_jobs: max_running_jobs.0,
-            max_nodes_per_assoc: max_nodes_per_assoc.0,
-            max_sched_jobs: max_sched_jobs.0,
-            max_sched_nodes_per_assoc: max_sched_nodes_per_assoc.0,
-            max_sched_cores_per_assoc: max_sched_cores_per_assoc.0,
+            queue: queue.name.to_string(),
+            min_nodes_per_job: queue.min_nodes_per_job,
+            max_nodes_per_job: queue.max_nodes_per_job,
+            max_time_per_job: queue.max_time_per_job,
+            priority: queue.priority,
+            max_running_jobs: queue.max_running_jobs.0,
+            max_nodes_per_assoc: queue.max_nodes_per_assoc.0,
+            max_sched_jobs: queue.max_sched_jobs.0,
+            max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
+            max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
             max_nodes: None,
             max_cores: None,
         }
@@ -118,17 +107,14 @@ impl QueueRecord {
     pub fn unlimited(name: &str) -> Self {
         QueueRecord {
             queue: name.to_owned(),
-            min_nodes_per_job: 0,
             max_nodes_per_job: UNLIMITED,
             max_time_per_job: UNLIMITED,
-            priority: 0,
             max_running_jobs: UNLIMITED,
             max_nodes_per_assoc: UNLIMITED,
             max_sched_jobs: UNLIMITED,
             max_sched_nodes_per_assoc: UNLIMITED,
             max_sched_cores_per_assoc: UNLIMITED,
-            max_nodes: None,
-            max_cores: None,
+            ..QueueRecord::default()
         }
     }
 }
