@@ -60,7 +60,7 @@ impl Deposit {
             budget: BudgetRecord {
                 scope: cells.text(1)?.to_owned(),
                 name: cells.text(2)?.to_owned(),
-                unit: BudgetUnit::parse(cells.text(3)?).ok_or("the unit of a deposit is unknown")?,
+                unit: cells.text(3)?.parse().map_err(|_| "the unit of a deposit is unknown")?,
                 start: cells.integer(5)?,
                 end: cells.integer(6)?,
                 deposited: cells.integer(4)?,

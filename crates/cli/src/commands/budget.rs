@@ -131,7 +131,7 @@ fn add(args: &Args) -> Outcome {
     let mut budget = BudgetRecord {
         scope: scope.clone(),
         name: name.clone(),
-        unit: args.unit.as_deref().and_then(BudgetUnit::parse).unwrap_or(BudgetUnit::NodeHours),
+        unit: args.unit.as_deref().and_then(|unit| unit.parse().ok()).unwrap_or(BudgetUnit::NodeHours),
         start: 0,
         end: 0,
         deposited: milliseconds,

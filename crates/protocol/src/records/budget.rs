@@ -10,7 +10,7 @@ use fairshare_engine::accounts::{Budget, Target};
 use fairshare_engine::ids::Measure;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fmt;
+use strum::{Display, EnumString};
 
 /// The key of the array.
 pub const BUDGETS: &str = "budgets";
@@ -20,8 +20,11 @@ pub const MAX_AMOUNT: i64 = 1_000_000_000_000_000_000;
 pub const MAX_WINDOW: i64 = 100_000_000_000;
 
 /// The unit of a budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Display, EnumString, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum BudgetUnit {
     NodeHours,
@@ -45,17 +48,6 @@ impl BudgetUnit {
     /// Returns the name of the unit in pushes and in the database.
     pub fn name(self) -> &'static str {
         self.measure().name()
-    }
-
-    /// Returns the unit with this name.
-    pub fn parse(name: &str) -> Option<BudgetUnit> {
-        Self::ALL.into_iter().find(|unit| unit.name() == name)
-    }
-}
-
-impl fmt::Display for BudgetUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -166,7 +158,7 @@ mod tests {
         assert_eq!(read_text("{}"), Err(WireError::WrongType(BUDGETS)));
         for unit in BudgetUnit::ALL {
             assert_eq!(serde_json::to_value(unit).unwrap(), unit.name());
-            assert_eq!(BudgetUnit::parse(unit.name()), Some(unit));
+            assert_eq!((unit.name().parse(), unit.to_string().as_str()), (Ok(unit), unit.name()));
         }
     }
 
