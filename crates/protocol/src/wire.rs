@@ -11,7 +11,7 @@ use crate::records::budget::{self, BUDGETS};
 use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord};
 use crate::settings::{self, SettingError};
 use crate::tree::{self, TREE};
-use crate::value::{Members, Object, describe, members};
+use crate::value::{Members, describe, members};
 use fairshare::{insert_all, shortened};
 use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, SiteRecords};
 use fairshare_engine::engine::Settings;
@@ -38,21 +38,6 @@ pub type Read<T> = Result<T, WireError>;
 const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
 const ZERO_SCORE: &str = "zero_score";
 
-#[derive(Deserialize)]
-struct Payload<R> {
-    data: Vec<Object<R>>,
-}
-
-fn from_payload<'a, R: Record + Deserialize<'a>>(
-    payload: Option<&'a str>,
-    reader: &mut Reader,
-) -> Read<Vec<R::Accepted>> {
-    match serde_json::from_str::<Object<Payload<R>>>(payload.unwrap_or_default()) {
-        Ok(Object(payload)) => reader.convert_all(payload.data),
-        Err(_) => reader.array::<R>(find_data(payload)?),
-    }
-}
-
 fn find_data(payload: Option<&str>) -> Read<&RawValue> {
     let missing_error = || WireError::Undecodable("the key \"data\" is missing".to_owned());
     read_object(payload)?.get("data").copied().ok_or_else(missing_error)
@@ -61,10 +46,11 @@ fn find_data(payload: Option<&str>) -> Read<&RawValue> {
 /// Returns the members of `payload`, or an error if it is not an object.
 pub fn read_object(payload: Option<&str>) -> Read<Members<'_>> {
     let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
-    let value: &RawValue =
-        serde_json::from_str(text).map_err(|error| WireError::Undecodable(error.to_string()))?;
-    members(value)
-        .ok_or_else(|| WireError::Undecodable(format!("expected an object, got {}", describe(value))))
+    let describe_fault = |_| match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => WireError::Undecodable(format!("expected an object, got {}", describe(value))),
+        Err(error) => WireError::Undecodable(error.to_string()),
+    };
+    serde_json::from_str(text).map_err(describe_fault)
 }
 
 /// Reads each record of the array `key`. An error begins with the key and the index of the record.
@@ -82,7 +68,7 @@ pub(crate) fn read_records<T>(
 
 /// Reads the payload of `rec_update`.
 pub fn read_associations(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<AssociationRecord>> {
-    let records = from_payload::<BorrowedAssociation>(payload, reader)?;
+    let records = reader.array::<BorrowedAssociation>(find_data(payload)?)?;
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
@@ -91,12 +77,12 @@ pub fn read_table<R: Record + DeserializeOwned>(
     payload: Option<&str>,
     reader: &mut Reader,
 ) -> Read<Vec<R::Accepted>> {
-    from_payload::<R>(payload, reader)
+    reader.array::<R>(find_data(payload)?)
 }
 
 /// Reads the payload of `rec_bank_update`.
 pub fn read_banks(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(BankName, f64)>> {
-    let records = from_payload::<BankRecord>(payload, reader)?;
+    let records = reader.array::<BankRecord>(find_data(payload)?)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
@@ -205,17 +191,12 @@ pub fn read_policy_begin(payload: Option<&str>) -> Read<StagedPushOptions> {
     let members = payload.map_or_else(|| Ok(Members::new()), |text| read_object(Some(text)))?;
     let read_flag =
         |key: &str| members.get(key).map_or(Ok(false), |value| read_bool(&format!("policy.{key}"), value));
-    let expires = match members.get("expires") {
-        None => 60,
-        Some(value) => {
-            value.get().parse().ok().filter(|seconds| (1..=MOST).contains(seconds)).ok_or_else(|| {
-                let found = describe(value);
-                WireError::Record(format!(
-                    "policy.expires: expected an integer from 1 to {MOST}, got {found}"
-                ))
-            })?
-        }
+    let read_expiry = |value: &&RawValue| {
+        let expected = format!("policy.expires: expected an integer from 1 to {MOST}");
+        let range_error = || WireError::Record(format!("{expected}, got {}", describe(value)));
+        value.get().parse().ok().filter(|seconds| (1..=MOST).contains(seconds)).ok_or_else(range_error)
     };
+    let expires = members.get("expires").map_or(Ok(60), read_expiry)?;
     Ok(StagedPushOptions { dry_run: read_flag("dry_run")?, keeps_config: read_flag("keep_config")?, expires })
 }
 
@@ -284,7 +265,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
         parts: &Members<'a>,
         reader: &mut Reader,
     ) -> Read<Vec<R::Accepted>> {
-        parts.get(R::ARRAY).map_or_else(|| Ok(Vec::new()), |array| reader.array::<R>(array))
+        read_member(parts, R::ARRAY, |array| reader.array::<R>(array))
     }
     let prefix_key = |fault| match fault {
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
@@ -296,12 +277,12 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
     let branches: Vec<Bank> = branches.into_iter().flatten().collect();
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
-    let limits = parts.get(LIMITS).map(|limits| limits::read_limits(limits)).transpose()?;
-    let factors = parts.get(CHARGES).map(|charges| charges::read_factors(charges)).transpose()?;
-    let rules = parts.get(CHARGE_BY).map(|rules| charges::read_rules(rules)).transpose()?;
-    let charges = Charges { factors: factors.unwrap_or_default(), rules: rules.unwrap_or_default() };
-    let budgets = parts.get(BUDGETS).map(|array| budget::read_budgets(array));
-    let budgets = budgets.transpose()?.unwrap_or_default();
+    let limits = read_member(parts, LIMITS, limits::read_limits)?;
+    let charges = Charges {
+        factors: read_member(parts, CHARGES, charges::read_factors)?,
+        rules: read_member(parts, CHARGE_BY, charges::read_rules)?,
+    };
+    let budgets = read_member(parts, BUDGETS, budget::read_budgets)?;
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
     let part = SiteRecords {
@@ -310,27 +291,23 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
         projects: read_array::<ProjectRecord>(parts, reader)?,
         banks,
         parents,
-        limits: limits.unwrap_or_default(),
+        limits,
         weights: read_array::<FactorRecord>(parts, reader)?,
-        config: parts
-            .get("config")
-            .map(|c| read_config(c))
-            .transpose()
-            .map_err(prefix_key)?
-            .unwrap_or_default(),
+        config: read_member(parts, "config", read_config).map_err(prefix_key)?,
         arrays: insert_all(SiteRecords::ARRAYS.into_iter().filter(|array| parts.contains_key(*array))),
     };
     if let Some(config) = parts.get("config") {
         warn_of_unknown_config_switches(config, reader);
     }
-    Ok((
-        part,
-        SitePart {
-            rule,
-            banks: branches,
-            associations: leaves.into_iter().flatten().collect(),
-            charges,
-            budgets,
-        },
-    ))
+    let associations = leaves.into_iter().flatten().collect();
+    Ok((part, SitePart { rule, banks: branches, associations, charges, budgets }))
+}
+
+/// Reads the member `key` of a document with `read`. If the document has no such member, returns the default value.
+fn read_member<'a, T: Default>(
+    parts: &Members<'a>,
+    key: &str,
+    read: impl FnOnce(&'a RawValue) -> Read<T>,
+) -> Read<T> {
+    parts.get(key).map_or_else(|| Ok(T::default()), |value| read(value))
 }
