@@ -4,7 +4,7 @@
 use super::record::{FORMAT, Fault, ROOT, hash, prepend_hash, strip_hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
-use fairshare_engine::ids::{JobId, QueueName, UserId};
+use fairshare_engine::ids::{BankName, JobId, QueueName, UserId};
 use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
@@ -54,17 +54,17 @@ enum EndedJobLine {
     /// queue, if it has a charge factor, and the time limit in seconds. The time limit is stored only if there are
     /// budgets and the job ran longer than its limit; the queue may then be an empty string.
     Ended(
-        u64,
-        u32,
-        String,
+        JobId,
+        UserId,
+        BankName,
         [u64; 3],
         f64,
         f64,
-        #[serde(default, skip_serializing_if = "Option::is_none")] Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] Option<QueueName>,
         #[serde(default, skip_serializing_if = "Option::is_none")] Option<f64>,
     ),
     /// The fields of an `EvictedUsage`, in the same order. `None` stands for an infinite time.
-    Evicted(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
+    Evicted(UserId, BankName, f64, Option<f64>, f64, f64, f64, Option<f64>),
 }
 
 impl EndedLog {
@@ -137,29 +137,14 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
         match line {
             EndedJobLine::Ended(id, user, bank, [nodes, cores, gpus], start, end, queue, limit) => {
-                let queue = queue.filter(|queue| !queue.is_empty());
-                let job = Job {
-                    id: JobId(id),
-                    user: UserId(user),
-                    bank: bank.as_str().into(),
-                    queue: queue.as_deref().map(QueueName::from),
-                    ran_on: Resources { nodes, cores, gpus },
-                    start,
-                    limit: limit.unwrap_or(0.0),
-                };
-                ended.push(Ended { job, end });
+                let (queue, limit) = (queue.filter(|queue| !queue.is_empty()), limit.unwrap_or(0.0));
+                let ran_on = Resources { nodes, cores, gpus };
+                ended.push(Ended { job: Job { id, user, bank, queue, ran_on, start, limit }, end });
             }
             EndedJobLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
-                sums.push(EvictedUsage {
-                    user: UserId(user),
-                    bank: bank.as_str().into(),
-                    sum,
-                    since: since.unwrap_or(f64::NEG_INFINITY),
-                    horizon,
-                    pushed,
-                    at,
-                    counted: counted.map_or_else(Watermark::default, Watermark::through),
-                })
+                let since = since.unwrap_or(f64::NEG_INFINITY);
+                let counted = counted.map_or_else(Watermark::default, Watermark::through);
+                sums.push(EvictedUsage { user, bank, sum, since, horizon, pushed, at, counted });
             }
         }
     }
@@ -167,18 +152,15 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
 }
 
 fn make_job_line(Ended { job, end }: &Ended) -> EndedJobLine {
-    let Job { id, user, bank, queue, ran_on, start, limit } = job;
-    let Resources { nodes, cores, gpus } = *ran_on;
-    let (bank, ran_on) = (bank.as_str().to_owned(), [nodes, cores, gpus]);
-    let limit = Some(*limit).filter(|limit| *limit > 0.0 && end - start > *limit);
-    let queue = queue.as_ref().map(|queue| queue.as_str().to_owned()).or(limit.map(|_| String::new()));
-    EndedJobLine::Ended(id.0, user.0, bank, ran_on, *start, *end, queue, limit)
+    let Job { id, user, bank, queue, ran_on: Resources { nodes, cores, gpus }, start, limit } = job.clone();
+    let limit = Some(limit).filter(|limit| *limit > 0.0 && end - start > *limit);
+    let queue = queue.or(limit.map(|_| QueueName::default()));
+    EndedJobLine::Ended(id, user, bank, [nodes, cores, gpus], start, *end, queue, limit)
 }
 
 fn make_usage_line(evicted: &EvictedUsage) -> EndedJobLine {
     let finite_or_none = |time: f64| time.is_finite().then_some(time);
-    let EvictedUsage { user, ref bank, sum, since, horizon, pushed, at, ref counted } = *evicted;
-    let (bank, since, counted) =
-        (bank.as_str().to_owned(), finite_or_none(since), finite_or_none(counted.end()));
-    EndedJobLine::Evicted(user.0, bank, sum, since, horizon, pushed, at, counted)
+    let EvictedUsage { user, bank, sum, since, horizon, pushed, at, counted } = evicted.clone();
+    let (since, counted) = (finite_or_none(since), finite_or_none(counted.end()));
+    EndedJobLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted)
 }
