@@ -4,7 +4,7 @@
 use fairshare::periods::Weights;
 use fairshare_engine::engine::SavedSite;
 use fairshare_engine::ids::ProjectName;
-use fairshare_engine::standing::{Charges, Leaf, Rule};
+use fairshare_engine::standing::{Charges, Rule};
 use fairshare_protocol::charges::{CHARGE_BY, CHARGES};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
@@ -24,41 +24,41 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     let SavedSite { queues, projects, banks, weights, limits, charges, budgets, config, leaves, rule } = rest;
     let Charges { factors, rules } = charges;
     let mut parts = vec![json!({"config": config})];
-    let mut arrays = |name: &str, records: Vec<Value>| {
-        // An empty array needs a chunk too, because a push must contain every array.
-        let empty = records.is_empty().then(Vec::new);
-        let pieces = records.chunks(MAX_RECORDS).map(<[Value]>::to_vec).chain(empty);
-        parts.extend(pieces.map(|piece| json!({name: piece})));
-    };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    // These records describe users without a valid user id. No job can match them, so the plugin reads them as leaves
-    // of the tree and not as associations.
-    let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
-    arrays(BorrowedAssociation::ARRAY, leaves.iter().map(leaf).collect());
-    arrays(QueueRecord::ARRAY, queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
-    arrays(ProjectRecord::ARRAY, projects.iter().map(|name| to_json(&project(name))).collect());
-    arrays(BankRecord::ARRAY, banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
-    arrays(FactorRecord::ARRAY, weights.iter().map(|pair| to_json(&factor(pair))).collect());
-    // If the array `limits` is empty, no chunk is written for it, as in earlier versions.
-    if !limits.is_empty() {
-        arrays(LIMITS, limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
+    // Each of these arrays needs a chunk even if it is empty, because a push must contain these arrays. The leaves describe users
+    // without a valid user id. No job can match them, so the plugin reads them as leaves of the tree and not as
+    // associations.
+    for (name, records) in [
+        (BorrowedAssociation::ARRAY, to_values(leaves, BorrowedAssociation::from_leaf)),
+        (QueueRecord::ARRAY, to_values(queues, QueueRecord::from)),
+        (ProjectRecord::ARRAY, to_values(projects, project)),
+        (BankRecord::ARRAY, to_values(banks, BankRecord::from)),
+        (FactorRecord::ARRAY, to_values(weights, factor)),
+    ] {
+        let empty = records.is_empty().then_some(json!({name: []}));
+        parts.extend(split_array(name, &records).chain(empty));
     }
-    if !factors.is_empty() {
-        arrays(CHARGES, factors.iter().map(to_json).collect());
-    }
-    if !rules.is_empty() {
-        arrays(CHARGE_BY, rules.iter().map(to_json).collect());
-    }
-    if !budgets.is_empty() {
-        arrays(BUDGETS, budgets.iter().map(|budget| to_json(&BudgetRecord::from(budget))).collect());
+    // If one of these arrays is empty, no chunk is written for it, as in earlier versions.
+    for (name, records) in [
+        (LIMITS, to_values(limits, LimitRecord::from)),
+        (CHARGES, to_values(factors, Clone::clone)),
+        (CHARGE_BY, to_values(rules, Clone::clone)),
+        (BUDGETS, to_values(budgets, BudgetRecord::from)),
+    ] {
+        parts.extend(split_array(name, &records));
     }
     parts.extend(rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()
 }
 
-fn to_json(record: &impl Serialize) -> Value {
-    serde_json::to_value(record).unwrap_or_default()
+fn to_values<'a, T, R: Serialize>(items: &'a [T], to_record: impl Fn(&'a T) -> R) -> Vec<Value> {
+    items.iter().map(|item| serde_json::to_value(to_record(item)).unwrap_or_default()).collect()
+}
+
+/// Returns documents with at most `MAX_RECORDS` records of the array `name` each.
+fn split_array(name: &str, records: &[Value]) -> impl Iterator<Item = Value> {
+    records.chunks(MAX_RECORDS).map(move |piece| json!({name: piece}))
 }
 
 fn tree_record(rule: &Rule) -> Value {
