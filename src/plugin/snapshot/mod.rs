@@ -41,7 +41,6 @@ mod writing;
 use crate::jobtap::{self, LogLevel};
 use actions::Action;
 use applying::Applying;
-use fairshare::shortened;
 use fairshare_engine::engine::{self, Engine};
 use found::Lists;
 use jobs::EndedLog;

@@ -20,8 +20,6 @@ pub(super) const ROOT: &str = "mf_priority.remember";
 pub(super) const FORMAT: u32 = 3;
 /// The maximum size in bytes of a chunk that the plugin reads. The plugin writes smaller chunks.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
-/// The maximum number of chunks, and of associations, in a snapshot that the plugin reads.
-const MAX_CHUNKS: usize = 1_000_000;
 
 /// Returns the key of the manifest.
 pub(super) fn manifest_key() -> String {
@@ -63,14 +61,11 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn hashes(&self) -> [&String; 3] {
-        [&self.limits, &self.fairshares, &self.usages]
-    }
-
     /// Returns the keys of the group's chunks: limits, fair-shares, usages. Each group has its own directory, because
     /// the KVS writes a changed directory as a whole.
     pub(super) fn keys(&self) -> [String; 3] {
-        self.hashes().map(|hash| format!("{ROOT}.base.u{}.{hash}", self.first))
+        let hashes = [&self.limits, &self.fairshares, &self.usages];
+        hashes.map(|hash| format!("{ROOT}.base.u{}.{hash}", self.first))
     }
 }
 
@@ -84,9 +79,6 @@ impl Manifest {
 
     /// Reads a manifest that an instance of `owner` wrote.
     pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
-        if text.len() > MAX_CHUNKS * 40 {
-            return Err(format!("the manifest has {} bytes", text.len()));
-        }
         let json = strip_hash("the manifest", text)?;
         /// The keys that the manifests of all formats have.
         #[derive(Deserialize)]
@@ -102,19 +94,10 @@ impl Manifest {
         if manifest.owner != owner {
             return Err(format!("it belongs to an instance of user {}, not {owner}", manifest.owner));
         }
-        let chunks = manifest.rest.len();
-        if chunks > MAX_CHUNKS || manifest.associations > MAX_CHUNKS {
-            return Err(format!("it has {chunks} chunks for {} associations", manifest.associations));
-        }
         if manifest.rest.is_empty() {
             return Err("it has no chunks".to_owned());
         }
-        check_hashes(manifest.hashes())?;
         Ok(manifest)
-    }
-
-    fn hashes(&self) -> impl Iterator<Item = &String> {
-        self.rest.iter().chain([&self.groups])
     }
 
     /// Returns the keys of the chunks without associations, and of the list of groups.
@@ -131,10 +114,7 @@ pub(super) fn format_group_list(groups: &[Group]) -> String {
 /// Reads the list of groups from the chunk `text` with the key `key`.
 pub(super) fn parse_group_list(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
     check_chunk(key, text)?;
-    let groups: Vec<Group> =
-        serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))?;
-    check_hashes(groups.iter().flat_map(Group::hashes))?;
-    Ok(groups)
+    serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))
 }
 
 /// Returns the key of a chunk without associations.
@@ -145,17 +125,6 @@ pub(super) fn other_chunk_key(hash: &str) -> String {
 /// Returns the key of the chunk that lists the groups of associations.
 pub(super) fn groups_key(hash: &str) -> String {
     format!("{ROOT}.groups.{hash}")
-}
-
-fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), Fault> {
-    let is_hash =
-        |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    match hashes.find(|hash| !is_hash(hash)) {
-        Some(invalid_hash) => {
-            Err(format!("\"{}\" is not a hash", super::shortened(invalid_hash).escape_debug()))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Returns the text to store under a key without a hash: a line with the hash of the JSON text, then the JSON text.
