@@ -32,16 +32,6 @@ enum ApplyStage {
     Parts(std::vec::IntoIter<SnapshotPart>),
 }
 
-/// The next step.
-enum ApplyStep {
-    /// Continues in the next reactor turn.
-    Later,
-    Feed(Box<Event<'static>>),
-    Commit,
-    /// There is nothing to commit, because a push that was committed meanwhile takes precedence.
-    Done,
-}
-
 impl Applying {
     pub(super) fn new(reading: Reading) -> Applying {
         Applying { reading, ..Applying::default() }
@@ -56,50 +46,45 @@ impl Applying {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Performs the next step of applying the snapshot, and returns what the caller must do. If `is_late` is true, a
-    /// push has replaced the site data, so the engine gets only the ended jobs of the snapshot.
-    fn perform_next_apply_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
-        match &mut self.stage {
-            ApplyStage::Parsing if is_late => {
-                self.stage = ApplyStage::Jobs(0);
-                Ok(ApplyStep::Later)
-            }
-            ApplyStage::Begin if is_late => Ok(ApplyStep::Done),
+    /// Performs the next step of applying the snapshot. Returns the action that follows, or `None` after the last step. If `is_late` is
+    /// true, a push has replaced the site data, so the engine gets only the ended jobs of the snapshot.
+    fn perform_next_apply_step(&mut self, is_late: bool) -> Result<Option<Action>, Fault> {
+        let event = match &mut self.stage {
             ApplyStage::Parsing => {
-                if self.parsing.step(&self.reading)? {
+                if is_late || self.parsing.step(&self.reading)? {
                     self.stage = ApplyStage::Jobs(0);
                 }
-                Ok(ApplyStep::Later)
+                return Ok(Some(Action::StepIn(0.0)));
             }
             ApplyStage::Jobs(at) => {
                 // The engine gets all usages of evicted jobs first, because a refresh between two chunks may evict more
                 // jobs.
-                if is_late && let Some(chunk) = self.reading.get_ended_jobs_chunk(self.sums)? {
+                if is_late && let Some(chunk) = self.reading.get_ended_jobs_chunk(self.sums) {
                     self.sums += 1;
                     let (_, sums) = jobs::read_chunk(chunk)?;
-                    return Ok(ApplyStep::Feed(Box::new(Event::Recalled(Vec::new(), sums))));
-                }
-                let Some(chunk) = self.reading.get_ended_jobs_chunk(*at)? else {
+                    Event::Recalled(Vec::new(), sums)
+                } else if let Some(chunk) = self.reading.get_ended_jobs_chunk(*at) {
+                    *at += 1;
+                    let (ended, sums) = jobs::read_chunk(chunk)?;
+                    let sums = if self.sums < *at { sums } else { Vec::new() };
+                    self.sums = self.sums.max(*at);
+                    Event::Recalled(ended, sums)
+                } else {
                     self.stage = ApplyStage::Begin;
-                    return Ok(ApplyStep::Later);
-                };
-                *at += 1;
-                let (ended, sums) = jobs::read_chunk(chunk)?;
-                let sums = if self.sums < *at { sums } else { Vec::new() };
-                self.sums = self.sums.max(*at);
-                Ok(ApplyStep::Feed(Box::new(Event::Recalled(ended, sums))))
+                    return Ok(Some(Action::StepIn(0.0)));
+                }
             }
+            ApplyStage::Begin if is_late => return Ok(None),
             ApplyStage::Begin => {
                 self.stage = ApplyStage::Parts(std::mem::take(&mut self.parsing.parts).into_iter());
-                Ok(ApplyStep::Feed(Box::new(Event::PolicyBegin { keeps_config: false })))
+                Event::PolicyBegin { keeps_config: false }
             }
-            ApplyStage::Parts(parts) => Ok(match parts.next() {
-                Some(SnapshotPart { part, site, .. }) => {
-                    ApplyStep::Feed(Box::new(Event::PolicyPart(part, site)))
-                }
-                None => ApplyStep::Commit,
-            }),
-        }
+            ApplyStage::Parts(parts) => match parts.next() {
+                Some(SnapshotPart { part, site, .. }) => Event::PolicyPart(part, site),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Action::Feed(Box::new(event))))
     }
 }
 
@@ -108,13 +93,13 @@ impl Snapshot {
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };
         match applying.perform_next_apply_step(self.is_late) {
-            Ok(ApplyStep::Later) => vec![Action::StepIn(0.0)],
-            Ok(ApplyStep::Feed(event)) => vec![Action::Feed(event)],
-            Ok(ApplyStep::Done) => {
+            Ok(Some(action)) => vec![action],
+            // There is nothing to commit, because a push that was committed meanwhile takes precedence.
+            Ok(None) if self.is_late => {
                 (self.state, self.is_late) = (State::Idle, false);
                 vec![Action::Next, Action::StepIn(0.0)]
             }
-            Ok(ApplyStep::Commit) => match (engine.view().missing_array(), std::mem::take(&mut self.state)) {
+            Ok(None) => match (engine.view().missing_array(), std::mem::take(&mut self.state)) {
                 (Some(array), _) => self.abort_applying(&format!("it lacks {array}")),
                 (None, State::Applying(applying)) => vec![Action::Commit(applying)],
                 (None, _) => Vec::new(),

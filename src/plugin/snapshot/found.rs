@@ -49,7 +49,7 @@ impl Snapshot {
         if self.is_on != Some(true) || has_data && !self.is_late {
             return Vec::new();
         }
-        let mut reading = Reading::new(lists.manifest, jobs, groups);
+        let mut reading = Reading::new(lists.manifest, jobs, &groups);
         let look_ups = reading.start_next_look_ups();
         self.state = State::Reading(reading);
         look_ups

@@ -25,59 +25,45 @@ const COMPUTED: &str = "=";
 /// A complete group, and its three chunks: limits, fair-shares, usages.
 pub(super) type CompleteGroup = (Group, [String; 3]);
 
-/// The three lines that are stored for an association: one line in each chunk of the group.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct AssociationLine {
-    pub user: UserId,
-    /// The values that rarely change, as a JSON object with the same keys as in a push.
-    pub limits: String,
-    pub fairshare: String,
-    pub usage: String,
-}
-
 /// Divides associations into groups, and collects the lines of the current group.
 #[derive(Debug, Default)]
 pub(super) struct LineGrouper {
     first: u32,
     last: Option<UserId>,
     records: usize,
-    limits: String,
-    fairshares: String,
-    usages: String,
+    /// The chunks of the current group so far: limits, fair-shares, usages.
+    chunks: [String; 3],
 }
 
-impl AssociationLine {
-    pub(super) fn new(SavedAssociation { record, leaf, is_computed }: &SavedAssociation) -> AssociationLine {
-        let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
-        let usage = match (whole.usage, whole.counted_until) {
-            (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
-            _ => "-".to_owned(),
-        };
-        let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
-        let fairshare = if *is_computed { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
-        AssociationLine {
-            user: record.association.user,
-            limits: serde_json::to_string(&limits).unwrap_or_default(),
-            fairshare,
-            usage,
-        }
-    }
+/// Returns the three lines that are stored for an association, one in each chunk of its group. The line of limits has the values that
+/// rarely change, as a JSON object with the same keys as in a push.
+pub(super) fn format_lines(SavedAssociation { record, leaf, is_computed }: &SavedAssociation) -> [String; 3] {
+    let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
+    let usage = match (whole.usage, whole.counted_until) {
+        (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
+        _ => "-".to_owned(),
+    };
+    let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
+    let fairshare = if *is_computed { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
+    [serde_json::to_string(&limits).unwrap_or_default(), fairshare, usage]
 }
 
 impl LineGrouper {
     /// Adds an association; calls must be in the order of user id and bank. Returns the previous group if the
     /// association begins a new group.
-    pub(super) fn add(&mut self, line: &AssociationLine) -> Option<CompleteGroup> {
-        let before = self.last.replace(line.user).filter(|before| *before != line.user);
-        let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;
+    pub(super) fn add(&mut self, saved: &SavedAssociation) -> Option<CompleteGroup> {
+        let user = saved.record.association.user;
+        let before = self.last.replace(user).filter(|before| *before != user);
+        let is_full = self.records >= MAX_RECORDS || self.chunks[0].len() >= MAX_BYTES;
         let complete = if is_full || before.is_some_and(ends_group) { self.finish() } else { None };
         if self.records == 0 {
-            self.first = line.user.0;
+            self.first = user.0;
         }
         self.records += 1;
-        append_line(&mut self.limits, &line.limits);
-        append_line(&mut self.fairshares, &line.fairshare);
-        append_line(&mut self.usages, &line.usage);
+        for (chunk, line) in self.chunks.iter_mut().zip(format_lines(saved)) {
+            *chunk += &line;
+            chunk.push('\n');
+        }
         complete
     }
 
@@ -87,7 +73,7 @@ impl LineGrouper {
             return None;
         }
         self.records = 0;
-        let chunks = [&mut self.limits, &mut self.fairshares, &mut self.usages].map(std::mem::take);
+        let chunks = std::mem::take(&mut self.chunks);
         let [limits, fairshares, usages] = chunks.each_ref().map(|chunk| hash(chunk));
         Some((Group { first: self.first, limits, fairshares, usages }, chunks))
     }
@@ -97,52 +83,28 @@ fn ends_group(user: UserId) -> bool {
     xxh3_64(&user.0.to_le_bytes()).is_multiple_of(USERS_PER_GROUP)
 }
 
-fn append_line(chunk: &mut String, line: &str) {
-    chunk.push_str(line);
-    chunk.push('\n');
-}
-
-/// Returns the limits, fair-share and usage of each association of a group.
-pub(super) fn split_group_into_associations<'a>(
-    limits: &'a str,
-    fairshares: &'a str,
-    usages: &'a str,
-) -> Result<Vec<(&'a str, &'a str, &'a str)>, Fault> {
-    let (mut fairshares, mut usages) = (fairshares.lines(), usages.lines());
-    let mut lines = Vec::new();
-    for limits in limits.lines() {
-        let fairshare = fairshares.next().ok_or("there are fewer fair-shares than limits")?;
-        lines.push((limits, fairshare, usages.next().ok_or("there are fewer usages than limits")?));
+/// Builds the payload of a part of a staged push from the chunks of a group: limits, fair-shares, usages. The returned
+/// list has true for each association whose fair-share must be computed.
+pub(super) fn build_push_part(chunks: [&str; 3]) -> Result<(String, Vec<bool>), Fault> {
+    let [limits, fairshares, usages] = chunks.map(str::lines);
+    let counts = chunks.map(|chunk| chunk.lines().count());
+    if counts != [counts[0]; 3] {
+        return Err(format!("the chunks of a group have different numbers of lines: {counts:?}"));
     }
-    if fairshares.next().is_some() || usages.next().is_some() {
-        return Err("there are more fair-shares or usages than limits".to_owned());
-    }
-    Ok(lines)
-}
-
-/// Builds the payload of a part of a staged push from the lines of associations. The returned list has true for each
-/// association whose fair-share must be computed.
-pub(super) fn build_push_part_from_lines(lines: &[(&str, &str, &str)]) -> Result<(String, Vec<bool>), Fault> {
     let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();
-    for &(limits, fairshare, usage) in lines {
+    for ((limits, fairshare), usage) in limits.zip(fairshares).zip(usages) {
         let record = limits.strip_suffix('}').ok_or("the limits of an association are not a JSON object")?;
         let comma = if is_computed.is_empty() { "" } else { "," };
         is_computed.push(fairshare == COMPUTED);
-        let fairshare = if fairshare == COMPUTED { "0" } else { check_number(fairshare)? };
+        let fairshare = if fairshare == COMPUTED { "0" } else { fairshare };
         let _ = write!(payload, "{comma}{record},\"fairshare\":{fairshare}");
         if usage != "-" {
             let (used, until) = usage.split_once(',').ok_or("a usage is not two numbers")?;
-            let (used, until) = (check_number(used)?, check_number(until)?);
             let _ = write!(payload, ",\"usage\":{used},\"counted_until\":{until}");
         }
         payload.push('}');
     }
     payload.push_str("]}");
     Ok((payload, is_computed))
-}
-
-fn check_number(text: &str) -> Result<&str, Fault> {
-    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
-    if is_number { Ok(text) } else { Err(format!("\"{}\" is not a number", text.escape_debug())) }
 }

@@ -104,11 +104,8 @@ enum State {
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// The plugin is writing chunks of ended jobs.
-    Adding {
-        added_keys: Vec<String>,
-        removed_keys: Vec<String>,
-    },
+    /// The plugin is writing chunks of ended jobs. For each key, the value is true if the chunk is added, and false if it is removed.
+    Adding(Vec<(String, bool)>),
     Removing,
 }
 
@@ -119,7 +116,7 @@ impl State {
         match self {
             State::AwaitingManifest | State::AwaitingLists(_) | State::Reading(_) => true,
             State::Applying(applying) => applying.has_unapplied_ended_jobs(),
-            State::Idle | State::Writing(_) | State::Adding { .. } | State::Removing => false,
+            State::Idle | State::Writing(_) | State::Adding(_) | State::Removing => false,
         }
     }
 }
@@ -251,10 +248,7 @@ impl Snapshot {
         };
         let changes = self.log.add(&ended, &[], jobtap::own_user());
         let chunks = changes.iter().filter(|(key, _)| *key != jobs::list_key());
-        let (added, removed): (Vec<_>, Vec<_>) = chunks.partition(|(_, chunk)| chunk.is_some());
-        let [added_keys, removed_keys] =
-            [added, removed].map(|changes| changes.into_iter().map(|(key, _)| key.clone()).collect());
-        self.state = State::Adding { added_keys, removed_keys };
+        self.state = State::Adding(chunks.map(|(key, chunk)| (key.clone(), chunk.is_some())).collect());
         vec![Action::Write(changes)]
     }
 
@@ -287,16 +281,19 @@ impl Snapshot {
                 (*state, *is_foreign, *has_failed) = (State::Idle, false, false);
                 vec![Action::Next]
             }
-            State::Adding { added_keys, removed_keys } => {
-                for key in removed_keys {
-                    stored_keys.remove(key);
+            State::Adding(keys) => {
+                for (key, is_added) in keys.drain(..) {
+                    if is_added {
+                        stored_keys.insert(key)
+                    } else {
+                        stored_keys.remove(&key)
+                    };
                 }
-                stored_keys.extend(std::mem::take(added_keys));
                 self.state = State::Idle;
                 vec![Action::Next]
             }
             State::Writing(writing) => {
-                stored_keys.extend(writing.keys().iter().cloned());
+                stored_keys.extend(writing.keys.iter().cloned());
                 let then = writing.take_batch(stored_keys);
                 self.continue_writing(then)
             }
@@ -329,7 +326,7 @@ impl Snapshot {
         self.panics += 1;
         self.is_due |= matches!(self.state, State::Writing(_));
         // The KVS may carry out the last commit after the plugin has read the manifest.
-        self.is_doubtful |= matches!(self.state, State::Writing(_) | State::Adding { .. } | State::Removing);
+        self.is_doubtful |= matches!(self.state, State::Writing(_) | State::Adding(_) | State::Removing);
         let is_disabled = self.panics > MAX_PANICS;
         let was_applying = matches!(self.state, State::Applying(_));
         self.state = if is_disabled { State::Idle } else { State::AwaitingManifest };

@@ -51,11 +51,11 @@ impl Parsing {
         let at = self.at;
         self.at += 1;
         let next = match &mut self.stage {
-            ParseStage::Site => match reading.get_site_chunk(at)? {
+            ParseStage::Site => match reading.get_site_chunk(at) {
                 Some(chunk) => return self.add_part(chunk, Vec::new()).map(|()| false),
                 None => ParseStage::Groups,
             },
-            ParseStage::Groups => match reading.group_chunks(at)? {
+            ParseStage::Groups => match reading.group_chunks(at) {
                 Some(chunks) => return self.add_group(chunks).map(|()| false),
                 None => ParseStage::Tree,
             },
@@ -78,14 +78,9 @@ impl Parsing {
         if wanted != read { Err(format!("it has {read} associations, not {wanted}")) } else { Ok(()) }
     }
 
-    fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
-        let lines = lines::split_group_into_associations(limits, fairshares, usages)?;
-        let (payload, is_computed) = lines::build_push_part_from_lines(&lines)?;
-        self.add_part(&payload, is_computed)?;
-        if self.parts.last().is_none_or(|part| part.part.associations.len() != lines.len()) {
-            return Err("a line of limits contains several records".to_owned());
-        }
-        Ok(())
+    fn add_group(&mut self, chunks: [&str; 3]) -> Result<(), Fault> {
+        let (payload, is_computed) = lines::build_push_part(chunks)?;
+        self.add_part(&payload, is_computed)
     }
 
     fn add_part(&mut self, payload: &str, is_computed: Vec<bool>) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 
 use super::jobs;
 use super::record::{Fault, Group, Manifest, check_chunk};
+use std::ops::Range;
 
 /// The maximum number of pending look-ups.
 const MAX_PENDING: usize = 64;
@@ -11,7 +12,6 @@ const MAX_PENDING: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub manifest: Manifest,
-    pub groups: Vec<Group>,
     /// The hashes of the chunks of ended jobs.
     pub jobs: Vec<String>,
     /// The keys of all chunks, in this order: ended jobs, the chunks without associations, the groups.
@@ -24,7 +24,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(manifest: Manifest, jobs: Vec<String>, groups: Vec<Group>) -> Reading {
+    pub(super) fn new(manifest: Manifest, jobs: Vec<String>, groups: &[Group]) -> Reading {
         // The list of groups has been read already.
         let list = super::record::groups_key(&manifest.groups);
         let keys: Vec<String> = jobs::chunk_keys(&jobs)
@@ -32,7 +32,7 @@ impl Reading {
             .chain(groups.iter().flat_map(Group::keys))
             .collect();
         let chunks = vec![None; keys.len()];
-        Reading { manifest, groups, jobs, missing: keys.len(), keys, chunks, started: 0 }
+        Reading { manifest, jobs, missing: keys.len(), keys, chunks, started: 0 }
     }
 
     /// Returns the look-ups to start now: the number and the key of each.
@@ -62,31 +62,28 @@ impl Reading {
     }
 
     /// Returns chunk `index` of the ended jobs, or `None` if there is no such chunk.
-    pub(super) fn get_ended_jobs_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
-        self.chunk(0, self.jobs.len(), index)
+    pub(super) fn get_ended_jobs_chunk(&self, index: usize) -> Option<&str> {
+        self.get_chunk(0..self.jobs.len(), index)
     }
 
     /// Returns chunk `index` of the chunks without associations, or `None` if there is no such chunk.
-    pub(super) fn get_site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
-        self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
+    pub(super) fn get_site_chunk(&self, index: usize) -> Option<&str> {
+        self.get_chunk(self.jobs.len()..self.find_first_group(), index)
     }
 
     /// Returns the chunks of group `index` (limits, fair-shares, usages), or `None` if there is no such group.
-    pub(super) fn group_chunks(&self, index: usize) -> Result<Option<[&str; 3]>, Fault> {
-        let first = self.jobs.len() + self.manifest.rest.len();
-        let chunk = |kind: usize| self.chunk(first, 3 * self.groups.len(), 3 * index + kind);
-        Ok(chunk(0)?
-            .zip(chunk(1)?)
-            .zip(chunk(2)?)
-            .map(|((limits, fairshares), usages)| [limits, fairshares, usages]))
+    pub(super) fn group_chunks(&self, index: usize) -> Option<[&str; 3]> {
+        let chunk = |kind: usize| self.get_chunk(self.find_first_group()..self.keys.len(), 3 * index + kind);
+        Some([chunk(0)?, chunk(1)?, chunk(2)?])
     }
 
-    /// Returns chunk `index` of the `count` chunks that start at `first`, or `None` if `index >= count`.
-    fn chunk(&self, first: usize, count: usize, index: usize) -> Result<Option<&str>, Fault> {
-        if index >= count {
-            return Ok(None);
-        }
-        let chunk = self.chunks.get(first + index).and_then(|chunk| chunk.as_deref());
-        chunk.map(Some).ok_or_else(|| "chunks are missing".to_owned())
+    /// Returns the index of the first chunk of a group.
+    fn find_first_group(&self) -> usize {
+        self.jobs.len() + self.manifest.rest.len()
+    }
+
+    /// Returns chunk `index` of the chunks in `range`, or `None` if there is no such chunk.
+    fn get_chunk(&self, range: Range<usize>, index: usize) -> Option<&str> {
+        self.chunks.get(range)?.get(index)?.as_deref()
     }
 }

@@ -128,7 +128,7 @@ impl Kvs {
         let jobs = jobs::read_list(&self.values[&jobs::list_key()], owner).unwrap();
         let key = groups_key(&manifest.groups);
         let groups = record::parse_group_list(&key, &self.values[&key]).unwrap();
-        Reading::new(manifest, jobs, groups)
+        Reading::new(manifest, jobs, &groups)
     }
 
     /// Returns the associations of the snapshot, sorted by user and bank.
@@ -396,12 +396,12 @@ fn the_snapshot_has_a_chunk_of_charge_factors_only_if_the_site_has_charge_factor
 #[test]
 fn snapshot_chunks_have_the_documented_format() {
     let kept = make_association(4, "A", 0.25, Some(7.0));
-    let line = super::lines::AssociationLine::new(&kept);
+    let [limits, fairshare, usage] = super::lines::format_lines(&kept);
     assert_eq!(
-        line.limits,
+        limits,
         r#"{"userid":4,"bank":"A","def_bank":"d","max_running_jobs":1,"max_active_jobs":9223372036854775807,"max_sched_jobs":-9223372036854775808,"max_nodes":0,"max_cores":5,"queues":"q,ü \"r\"","projects":"","def_project":"*","active":1,"username":"u4\\","shares":4}"#
     );
-    assert_eq!((line.fairshare, line.usage), ("0.25".to_owned(), "7.0,250000000.0".to_owned()));
+    assert_eq!((fairshare, usage), ("0.25".to_owned(), "7.0,250000000.0".to_owned()));
     let queue = Queue {
         name: "q".into(),
         priority: 1,

@@ -2,7 +2,7 @@
 //! Writes a snapshot: first the new chunks in batches, then the manifest.
 
 use super::jobs::{self, EndedLog};
-use super::lines::{AssociationLine, CompleteGroup, LineGrouper};
+use super::lines::{CompleteGroup, LineGrouper};
 use super::record::{
     Group, Manifest, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
 };
@@ -37,7 +37,7 @@ pub(super) struct Writing {
     groups: Vec<Group>,
     manifest: Manifest,
     /// The keys of all chunks that were added.
-    keys: HashSet<String>,
+    pub keys: HashSet<String>,
     batch: Changes,
     /// The size of the batch in bytes.
     bytes: usize,
@@ -104,7 +104,7 @@ impl Writing {
     /// Adds the next page of associations. A page with fewer than `PAGE` associations is the last.
     pub(super) fn add_page(&mut self, page: &[SavedAssociation], known: &HashSet<String>) -> WriterStep {
         for kept in page {
-            let complete = self.grouper.add(&AssociationLine::new(kept));
+            let complete = self.grouper.add(kept);
             self.add_group(complete, known);
         }
         self.manifest.associations += page.len();
@@ -171,11 +171,6 @@ impl Writing {
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(prepend_hash(&self.manifest))));
         WriterStep::Write(changes)
-    }
-
-    /// Returns the keys of all chunks that were added.
-    pub(super) fn keys(&self) -> &HashSet<String> {
-        &self.keys
     }
 
     fn add_group(&mut self, complete: Option<CompleteGroup>, known: &HashSet<String>) {
