@@ -80,7 +80,7 @@ impl Plugin {
                 Error::check_rc(call, rc)?;
             }
             // SAFETY: a null namespace is the primary one.
-            Future::own("flux_kvs_commit", unsafe { sys::flux_kvs_commit(self.flux(), null(), 0, txn) })
+            Future::own("flux_kvs_commit", unsafe { sys::flux_kvs_commit(self.flux, null(), 0, txn) })
         };
         let outcome = send_changes();
         // SAFETY: this function owns the transaction and does not use it afterwards.
@@ -91,7 +91,7 @@ impl Plugin {
     /// Starts a look-up of `key` in the primary namespace of the KVS.
     pub(super) fn start_look_up(self, key: &CStr, flags: c_int) -> Result<Future, Error> {
         // SAFETY: the key is a C string that is copied; a null namespace is the primary one.
-        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), flags, key.as_ptr()) };
+        let future = unsafe { sys::flux_kvs_lookup(self.flux, null(), flags, key.as_ptr()) };
         Future::own("flux_kvs_lookup", future)
     }
 }

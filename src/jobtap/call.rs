@@ -13,9 +13,9 @@ use std::ptr::{NonNull, null};
 pub struct Plugin {
     raw: NonNull<sys::flux_plugin_t>,
     /// The job manager's handle, or null. Flux removes it from the plugin handle before it destroys the plugin's state.
-    flux: *mut sys::flux_t,
+    pub(super) flux: *mut sys::flux_t,
     /// The job manager's reactor. Flux finds the reactor by a linear search, and the plugin reads the time often.
-    reactor: *mut sys::flux_reactor_t,
+    pub(super) reactor: *mut sys::flux_reactor_t,
 }
 
 /// Levels of syslog.
@@ -96,16 +96,6 @@ impl Plugin {
 
     pub(super) fn as_ptr(self) -> *mut sys::flux_plugin_t {
         self.raw.as_ptr()
-    }
-
-    /// Returns the job manager's Flux handle, or null.
-    pub(super) fn flux(self) -> *mut sys::flux_t {
-        self.flux
-    }
-
-    /// Returns the job manager's reactor.
-    pub(super) fn reactor(self) -> *mut sys::flux_reactor_t {
-        self.reactor
     }
 
     /// Returns the start time of the reactor's current turn, in seconds since the epoch.
@@ -238,8 +228,7 @@ impl Plugin {
     fn call_service(self, topic: &CStr, payload: &str, flags: c_int) -> Result<Future, Error> {
         let payload = to_c_string(payload);
         // SAFETY: topic and payload are copied.
-        let future =
-            unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, flags) };
+        let future = unsafe { sys::flux_rpc(self.flux, topic.as_ptr(), payload.as_ptr(), NODEID_ANY, flags) };
         Future::own("flux_rpc", future)
     }
 

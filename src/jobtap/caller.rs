@@ -44,11 +44,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns true for the instance owner.
-    pub fn is_owner(self) -> bool {
-        self.rolemask & OWNER != 0
-    }
-
     /// Returns true if the caller may read everything that the instance owner may read (`FLUX_ROLE_PRIVILEGED`).
     pub fn is_privileged(self) -> bool {
         self.rolemask & (OWNER | ADMIN) != 0

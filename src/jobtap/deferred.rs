@@ -43,7 +43,7 @@ impl Drop for Deferred {
         if !self.is_answered {
             let text = c"the plugin was removed or failed; try again";
             // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
-            unsafe { sys::flux_respond_error(self.plugin.flux(), self.msg, EAGAIN, text.as_ptr()) };
+            unsafe { sys::flux_respond_error(self.plugin.flux, self.msg, EAGAIN, text.as_ptr()) };
         }
         // SAFETY: `self` owns the reference.
         unsafe { sys::flux_msg_decref(self.msg) };
@@ -74,7 +74,7 @@ pub(super) unsafe fn decode_request<'a>(plugin: Plugin, msg: *const sys::flux_ms
 }
 
 pub(super) fn send_reply(plugin: Plugin, msg: *const sys::flux_msg_t, reply: Reply) {
-    let flux = plugin.flux();
+    let flux = plugin.flux;
     let rc = match reply {
         // SAFETY: handle and message are alive; a null payload is an empty reply.
         Ok(None) => unsafe { sys::flux_respond(flux, msg, null()) },

@@ -199,7 +199,7 @@ impl<J: Jobtap> Drop for Instance<J> {
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     // SAFETY: `raw` is the handle that Flux passes to `flux_plugin_init`.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
-    let mark = match SingleInstance::claim(plugin.flux(), J::NAME) {
+    let mark = match SingleInstance::claim(plugin.flux, J::NAME) {
         Ok(Some(mark)) => mark,
         Ok(None) => {
             let text = format!(
@@ -218,29 +218,24 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
             return 0;
         }
         Ok(Err(failed)) => failed,
-        Err(_) => LoadError::BeforeCallbacks(format!("{}: internal error while loading", J::title())),
+        Err(_) => format!("{}: internal error while loading", J::title()).into(),
     };
     drop(hook);
-    let (LoadError::BeforeCallbacks(text) | LoadError::AfterCallbacks(text)) = &failed;
-    plugin.log(LogLevel::Error, text);
-    match failed {
-        LoadError::BeforeCallbacks(text) => fail_load(plugin, J::NAME, &text),
-        LoadError::AfterCallbacks(_) => -1,
-    }
+    plugin.log(LogLevel::Error, &failed.text);
+    if failed.has_callbacks { -1 } else { fail_load(plugin, J::NAME, &failed.text) }
 }
 
-/// The error text of a failed load. The variant says whether callbacks were registered.
-enum LoadError {
-    /// No callback is registered yet, so `fail_load` can register a callback that reports the text to the client.
-    BeforeCallbacks(String),
-    /// Some callbacks are already registered. Flux would call one of them instead of the callback that
-    /// reports the error to the client. So only the log gets the error text.
-    AfterCallbacks(String),
+/// The error of a failed load.
+struct LoadError {
+    text: String,
+    /// True if some callbacks are already registered. Flux would call one of them instead of the callback of
+    /// `fail_load`, which reports the error to the client. So only the log gets the error text.
+    has_callbacks: bool,
 }
 
 impl From<String> for LoadError {
     fn from(text: String) -> Self {
-        LoadError::BeforeCallbacks(text)
+        LoadError { text, has_callbacks: false }
     }
 }
 
@@ -248,21 +243,16 @@ fn register<J: Jobtap>(plugin: Plugin) -> Result<Rc<Instance<J>>, LoadError> {
     let instance = Instance::assemble(plugin, J::load(plugin)?);
     let describe = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
-    if !instance
-        .timers
-        .get()
-        .into_iter()
-        .flatten()
-        .all(|timer| Timer::create_watcher(timer, plugin, Some(on_timer::<J>)))
-    {
+    let mut timers = instance.timers.get().into_iter().flatten();
+    if !timers.all(|timer| Timer::create_watcher(timer, plugin, Some(on_timer::<J>))) {
         return Err(describe("flux_timer_watcher_create").into());
     }
     let given_address = give_to_c(instance.clone());
     // SAFETY: Flux now owns this reference count, and returns it through `free_instance` after the last callback,
     // service and timer. If Flux refuses the count, this function still owns it.
-    if unsafe { sys::flux_plugin_aux_set(plugin.as_ptr(), null(), given_address, Some(free_instance::<J>)) }
-        < 0
-    {
+    let rc =
+        unsafe { sys::flux_plugin_aux_set(plugin.as_ptr(), null(), given_address, Some(free_instance::<J>)) };
+    if rc < 0 {
         let text = describe("flux_plugin_aux_set");
         // SAFETY: `flux_plugin_aux_set` failed, so Flux does not own the count.
         drop(unsafe { take_from_c::<Instance<J>>(given_address) });
@@ -277,7 +267,7 @@ fn register<J: Jobtap>(plugin: Plugin) -> Result<Rc<Instance<J>>, LoadError> {
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
     // SAFETY: the table ends with a null topic; Flux copies it. Topics are static.
     if unsafe { sys::flux_plugin_register(plugin.as_ptr(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
-        return Err(LoadError::AfterCallbacks(describe("flux_plugin_register")));
+        return Err(LoadError { text: describe("flux_plugin_register"), has_callbacks: true });
     }
     for service in instance.services() {
         // SAFETY: the name is set; the service belongs to the instance, which lives until the plugin is removed.
@@ -292,7 +282,7 @@ fn register<J: Jobtap>(plugin: Plugin) -> Result<Rc<Instance<J>>, LoadError> {
         };
         if rc < 0 {
             let what = format!("flux_jobtap_service_register_ex {}", service.method.title());
-            return Err(LoadError::AfterCallbacks(describe(&what)));
+            return Err(LoadError { text: describe(&what), has_callbacks: true });
         }
     }
     Ok(instance)

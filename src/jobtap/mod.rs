@@ -87,14 +87,6 @@ impl<J: Jobtap> Method<J> {
     }
 }
 
-impl<J: Jobtap> Clone for Method<J> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<J: Jobtap> Copy for Method<J> {}
-
 /// A jobtap plugin.
 pub trait Jobtap: Sized + 'static {
     /// The name that the plugin registers. The topics of its methods begin with this name.

@@ -30,7 +30,7 @@ impl Timer {
     pub(super) fn create_watcher(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
         // SAFETY: the reactor lives longer than the plugin; the timer outlives its watcher (see Drop).
         let watcher =
-            unsafe { sys::flux_timer_watcher_create(plugin.reactor(), 0.0, 0.0, fired, address(this)) };
+            unsafe { sys::flux_timer_watcher_create(plugin.reactor, 0.0, 0.0, fired, address(this)) };
         this.watcher.set(watcher);
         !watcher.is_null()
     }
