@@ -3,6 +3,7 @@
 
 use super::MfPriority;
 use super::jobspec::{UNREADABLE_NAMES, has_dependencies, read_facts, read_facts_leniently, state_from_bit};
+use super::overruled::compare_priorities;
 use super::resources::read_resources;
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 use fairshare_engine::engine::{Event, Settings, State, answers};
@@ -71,16 +72,16 @@ impl Callback<'_> {
         self.plugin.feed_event(self.host, Some(self.args), event)
     }
 
-    /// Compares the priority of the job in Flux with the posted priority: see
-    /// [`OtherPlugins::compare`](super::overruled::OtherPlugins::compare).
+    /// Compares the priority of the job in Flux with the posted priority: see [`compare_priorities`].
     fn compare_priority(&self, is_answer: bool) {
         let Ok((in_flux, _)) = self.args.priority_and_state() else { return };
         let Ok(job) = self.args.id().map(JobId) else { return };
         let Some(posted) = self.plugin.engine.view(|view| view.posted_priority(job)).flatten() else {
             return;
         };
+        let known = &self.plugin.overruled;
         if let Some((level, text)) =
-            self.plugin.others.compare(job, posted, in_flux, is_answer, self.host.now())
+            compare_priorities(known, job, posted, in_flux, is_answer, self.host.now())
         {
             self.host.plugin().log(level, &text);
         }

@@ -28,11 +28,11 @@ use costs::PushAndRefreshCosts;
 use engine::SharedEngine;
 use events::Callback;
 use fairshare_engine::accounts::Difference;
-use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::Open};
+use fairshare_engine::engine::answers::{Open, Overruled};
+use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{reading::Reader, wire};
 use methods::staged_push;
-use overruled::OtherPlugins;
 use pace::Pace;
 use parts::StagedPushes;
 use queue_states::QueueStates;
@@ -71,7 +71,8 @@ pub struct MfPriority {
     /// The log line that reports the load. It is logged at the first `conf.update`, because Flux refuses a plugin
     /// whose name is taken only after the entry point has returned.
     loaded: RefCell<Option<String>>,
-    others: OtherPlugins,
+    /// The job that shows that another priority plugin decides priorities; `None` if no such job is known.
+    overruled: Cell<Option<Overruled>>,
     /// The plugin handle, for the log line that reports the removal.
     handle: Plugin,
 }
@@ -200,7 +201,7 @@ impl Jobtap for MfPriority {
             queues: RefCell::default(),
             calls: RefCell::default(),
             loaded: RefCell::new(Some(loaded)),
-            others: OtherPlugins::default(),
+            overruled: Cell::default(),
             handle: plugin,
         })
     }

@@ -66,7 +66,7 @@ pub(super) struct QueueStates {
     /// since the epoch. The state is `None` if the reply could not be read.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
     /// The queues in requests that the job manager has not answered, by the number of the request.
-    under_way: BTreeMap<u32, Name>,
+    pub under_way: BTreeMap<u32, Name>,
     next: u32,
     pub by_engine: QueueStateRequests,
 }
@@ -115,11 +115,6 @@ impl QueueStates {
 
     fn is_fresh(&self, name: &Name, now: f64) -> bool {
         self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH_SECONDS)
-    }
-
-    /// Drops all questions after a panic, which cancelled their replies.
-    pub fn drop_queue_state_requests(&mut self) {
-        self.under_way.clear();
     }
 
     /// Assigns a number to a new request for the state of each queue in `names`. Skips queues for which a

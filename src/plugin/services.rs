@@ -133,7 +133,7 @@ pub(super) fn make_heading(
 /// Returns the job that shows that another priority plugin decides priorities. In private mode, a guest gets only their own job.
 pub(super) fn show_overruled(plugin: &MfPriority, caller: Caller) -> Option<Overruled> {
     let user_of = |job| plugin.engine.view(|view| view.user_of(job)).flatten();
-    plugin.others.overruled.get().filter(|overruled| {
+    plugin.overruled.get().filter(|overruled| {
         !plugin.hides_other_jobs_from(caller) || user_of(overruled.job) == Some(UserId(caller.userid))
     })
 }

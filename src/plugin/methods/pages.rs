@@ -94,6 +94,6 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 /// Recounts all live jobs, and answers with the counters that differ from the recount.
 pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
-    check.overruled = plugin.others.overruled.get();
+    check.overruled = plugin.overruled.get();
     make_reply(&check)
 }
