@@ -73,7 +73,7 @@ pub use policy::{PbsDetail, PbsWalk, Policy};
 pub use ranking::{NodeDetail, Ranking};
 pub use shares::Shares;
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
-pub use why::{Comparison, Explanation, Level, Verdict};
+pub use why::{Comparison, Explanation, Level};
 
 /// Inserts `values` into a new collection, one by one. `collect` would sort them first, and each type of values has its own code for that
 /// sort, of about 8 kB. So use this function where the number of values is small or the time does not matter.

@@ -38,23 +38,12 @@ pub struct Explanation {
     pub worst: Option<usize>,
 }
 
-/// The result of a comparison of two associations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The first association.
-    First,
-    /// The second association.
-    Second,
-    /// The two associations have equal fair-shares.
-    Tied,
-}
-
 /// Why an association or a bank is ahead of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The node with the better fair-share. `None` if one of the two has no fair-share: an inactive association, or a
-    /// bank under a rank policy.
-    pub verdict: Option<Verdict>,
+    /// The order of the two nodes: `Less` if the first node has the better fair-share, and `Equal` if the two are tied. `None` if one
+    /// of them has no fair-share: an inactive association, or a bank under a rank policy.
+    pub verdict: Option<Ordering>,
     /// The first common ancestor.
     pub ancestor: NodeId,
     /// The two nodes directly below the common ancestor, one on the path to each association. Under rank policies,
@@ -102,14 +91,8 @@ impl Ranking {
             let Some((a, b)) = below.next() else { break };
             decisive = (*a, *b);
         }
-        let verdict = match (self.fairshare(first), self.fairshare(second)) {
-            (Some(first), Some(second)) => Some(match first.total_cmp(&second) {
-                Ordering::Greater => Verdict::First,
-                Ordering::Less => Verdict::Second,
-                Ordering::Equal => Verdict::Tied,
-            }),
-            _ => None,
-        };
+        let fairshares = self.fairshare(first).zip(self.fairshare(second));
+        let verdict = fairshares.map(|(first, second)| second.total_cmp(&first));
         let equal = self.is_equal(&decisive);
         Some(Comparison { verdict, ancestor, fork, decisive, equal, chains })
     }

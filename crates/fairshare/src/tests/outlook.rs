@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::make_tree;
+use std::cmp::Ordering;
 
 #[test]
 fn the_best_association_has_position_1_and_ties_share_a_position() {
@@ -79,8 +80,8 @@ proptest! {
             let ranking = rank(&tree);
             let Some(comparison) = ranking.compare(&tree, a, b) else { continue };
             let Some(change) = ranking.overtake(&comparison) else { continue };
-            prop_assert_ne!(comparison.verdict, Some(Verdict::Tied));
-            let behind = if comparison.verdict == Some(Verdict::First) { b } else { a };
+            prop_assert_ne!(comparison.verdict, Some(Ordering::Equal));
+            let behind = if comparison.verdict == Some(Ordering::Less) { b } else { a };
             let (front, own) = (if behind == a { b } else { a }, tree.shares(change.node));
             let is_ahead = |tree: &Tree| rank(tree).fairshare(behind) > rank(tree).fairshare(front);
             if let Some(shares) = change.shares {

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::reference;
 use super::site::{Association, Bank, Site};
-use crate::{InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Ties, Tree, Verdict};
+use crate::{InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Ties, Tree};
+use std::cmp::Ordering;
 
 /// The policies whose fair-share is rank / N.
 const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];
@@ -327,20 +328,16 @@ proptest! {
                 }
                 prop_assert_eq!(why.chains.0.levels.last().map(|level| level.node), Some(a));
                 let both = ranking.fairshare(a).zip(ranking.fairshare(b));
-                let expected = both.map(|(one, other)| match one.total_cmp(&other) {
-                    std::cmp::Ordering::Greater => Verdict::First,
-                    std::cmp::Ordering::Less => Verdict::Second,
-                    std::cmp::Ordering::Equal => Verdict::Tied,
-                });
+                let expected = both.map(|(one, other)| one.total_cmp(&other).reverse());
                 prop_assert_eq!(why.verdict, expected);
                 if !policy.is_rank() || !tree.is_active(a) || !tree.is_active(b) {
                     continue;
                 }
                 let (first, second) = (why.decisive.0.value.expect("value"), why.decisive.1.value.expect("value"));
                 if first > second * (1.0 + 1e-9) + 1e-9 {
-                    prop_assert_eq!(why.verdict, Some(Verdict::First), "{} over {}", tree.describe(a), tree.describe(b));
+                    prop_assert_eq!(why.verdict, Some(Ordering::Less), "{} over {}", tree.describe(a), tree.describe(b));
                 } else if second > first * (1.0 + 1e-9) + 1e-9 {
-                    prop_assert_eq!(why.verdict, Some(Verdict::Second));
+                    prop_assert_eq!(why.verdict, Some(Ordering::Greater));
                 }
             }
         }

@@ -7,6 +7,7 @@ use super::super::sums::Sums;
 use super::super::walk::SiblingRule;
 use super::super::*;
 use super::make_tree;
+use std::cmp::Ordering;
 
 /// Visits siblings by ascending usage and ignores shares.
 struct LeastUsedFirstPolicy;
@@ -93,7 +94,7 @@ fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
     let (a, c) = (leaf("a", "A"), leaf("c", "B"));
     assert_eq!((ranking.fairshare(c), ranking.place(a)), (Some(1.0), Some(3)));
     let why = ranking.compare(&tree, c, a).expect("two leaves");
-    assert_eq!((why.verdict, why.fork.0.value, why.equal), (Some(Verdict::First), Some(0.25), false));
+    assert_eq!((why.verdict, why.fork.0.value, why.equal), (Some(Ordering::Less), Some(0.25), false));
     assert_eq!(ranking.overtake(&why), None, "no number of shares changes the order");
     assert_eq!(
         list_names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::{flux_example, make_tree};
+use std::cmp::Ordering;
 
 #[test]
 fn compare_returns_the_tree_level_where_two_users_diverge_with_its_values() {
@@ -11,7 +12,7 @@ fn compare_returns_the_tree_level_where_two_users_diverge_with_its_values() {
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let (ahead, behind) = (leaf("leaf.2.2", "account2"), leaf("leaf.1.3", "account1"));
     let why = ranking.compare(&tree, ahead, behind).expect("two leaves");
-    assert_eq!((why.verdict, why.ancestor), (Some(Verdict::First), tree.root()));
+    assert_eq!((why.verdict, why.ancestor), (Some(Ordering::Less), tree.root()));
     assert_eq!((tree.name(why.fork.0.node), tree.name(why.fork.1.node)), ("account2", "account1"));
     assert_eq!(why.decisive, why.fork);
     let Level { sibling_shares, sibling_usage, value, detail, .. } = why.fork.0;
@@ -46,7 +47,7 @@ fn compare_descends_through_merged_banks() {
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let why = ranking.compare(&tree, leaf("a1", "a"), leaf("b1", "b")).expect("two leaves");
-    assert_eq!(why.verdict, Some(Verdict::Second));
+    assert_eq!(why.verdict, Some(Ordering::Greater));
     assert_eq!((tree.name(why.fork.0.node), tree.name(why.decisive.0.node)), ("a", "a1"));
 }
 
@@ -104,5 +105,5 @@ fn compare_treats_weights_within_the_tolerance_as_equal() {
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let why = ranking.compare(&tree, leaf("w", "b"), leaf("u", "root")).expect("two leaves");
     assert!(why.decisive.0.value > why.decisive.1.value);
-    assert_eq!((why.verdict, why.equal), (Some(Verdict::Second), true));
+    assert_eq!((why.verdict, why.equal), (Some(Ordering::Greater), true));
 }

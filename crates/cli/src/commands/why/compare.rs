@@ -3,7 +3,7 @@
 
 use super::text::Site;
 use crate::ui::screen::BOLD;
-use fairshare::{Comparison, Level, NodeId, NodeKind, Verdict};
+use fairshare::{Comparison, Level, NodeId, NodeKind};
 use std::cmp::Ordering;
 
 impl Site<'_> {
@@ -12,7 +12,7 @@ impl Site<'_> {
         self.out.line(&self.headline(a, b, verdict));
         self.out.blank();
         // Prints the node that is ahead first, whatever the order of the arguments.
-        let swapped = verdict == Some(Verdict::Second);
+        let swapped = verdict == Some(Ordering::Greater);
         let (front, back) = if swapped { (b, a) } else { (a, b) };
         for node in [front, back] {
             if self.tree.kind(node) == NodeKind::Association {
@@ -49,34 +49,25 @@ impl Site<'_> {
         self.change(back, front)
     }
 
-    /// Returns which of two nodes is ahead in the order that the site uses. Returns `None` if this is unknown. Under a rank policy,
-    /// two banks are compared by the values of the nodes in [`Comparison::decisive`].
-    pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
+    /// Returns the order of two nodes in the order that the site uses: `Less` if `a` is ahead. Returns `None` if this is unknown. Under
+    /// a rank policy, two banks are compared by the values of the nodes in [`Comparison::decisive`].
+    pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Ordering> {
         let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
         if banks == [true, true] && self.policy.is_rank() {
             let (one, other) = (comparison.decisive.0.value?, comparison.decisive.1.value?);
-            return Some(match one.total_cmp(&other) {
-                _ if comparison.equal => Verdict::Tied,
-                Ordering::Greater => Verdict::First,
-                Ordering::Less => Verdict::Second,
-                Ordering::Equal => Verdict::Tied,
-            });
+            return Some(if comparison.equal { Ordering::Equal } else { other.total_cmp(&one) });
         }
         if comparison.verdict.is_some()
             && self.uses_scheduler_order()
             && let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b)
         {
-            return Some(match order {
-                Ordering::Less => Verdict::First,
-                Ordering::Greater => Verdict::Second,
-                Ordering::Equal => Verdict::Tied,
-            });
+            return Some(order);
         }
         comparison.verdict
     }
 
     /// Returns a sentence that says which of `a` and `b` is ahead.
-    fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
+    fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Ordering>) -> String {
         let names = [a, b].map(|node| self.out.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
         let policy = match self.uses_scheduler_order() {
@@ -87,9 +78,9 @@ impl Site<'_> {
             false => self.policy.to_string(),
         };
         match verdict {
-            Some(Verdict::First) => format!("{first} is ahead of {second} ({policy})"),
-            Some(Verdict::Second) => format!("{second} is ahead of {first} ({policy})"),
-            Some(Verdict::Tied) => format!("{first} is tied with {second} ({policy})"),
+            Some(Ordering::Less) => format!("{first} is ahead of {second} ({policy})"),
+            Some(Ordering::Greater) => format!("{second} is ahead of {first} ({policy})"),
+            Some(Ordering::Equal) => format!("{first} is tied with {second} ({policy})"),
             None if self.tree.kind(a) != self.tree.kind(b) => {
                 format!(
                     "{first} and {second} have no order: users are ranked with users, and banks with banks"
@@ -137,17 +128,12 @@ impl Site<'_> {
                 self.level(leaf);
             }
         }
-        let Some(verdict) = comparison.verdict else { return };
+        let Some(by_factor) = comparison.verdict else { return };
         let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b) else { return };
         let deserving = |order: Ordering| match order {
             Ordering::Less => format!("{} is more deserving", self.full_name(a)),
             Ordering::Greater => format!("{} is more deserving", self.full_name(b)),
             Ordering::Equal => "both are equally deserving".to_owned(),
-        };
-        let by_factor = match verdict {
-            Verdict::First => Ordering::Less,
-            Verdict::Second => Ordering::Greater,
-            Verdict::Tied => Ordering::Equal,
         };
         self.out.blank();
         self.out.line(&format!("If the job formula uses the fairshare factor, {}.", deserving(by_factor)));

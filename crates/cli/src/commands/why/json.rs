@@ -2,11 +2,12 @@
 //! Explanations as JSON.
 
 use serde::{Serialize, Serializer};
+use std::cmp::Ordering;
 
 use super::text::Site;
 use crate::site::names::bank_of;
 use crate::ui::output::json_number;
-use fairshare::{Comparison, Explanation, Level, NodeId, NodeKind, Shares, Verdict};
+use fairshare::{Comparison, Explanation, Level, NodeId, NodeKind, Shares};
 use fairshare_accounting::store::UsageBin;
 
 /// A number; infinity is the text "inf".
@@ -248,14 +249,14 @@ impl Site<'_> {
         let (one, other) = &comparison.chains;
         ComparedNodes {
             ahead: match verdict {
-                Some(Verdict::First) => Some(self.make_named_node(a)),
-                Some(Verdict::Second) => Some(self.make_named_node(b)),
-                Some(Verdict::Tied) | None => None,
+                Some(Ordering::Less) => Some(self.make_named_node(a)),
+                Some(Ordering::Greater) => Some(self.make_named_node(b)),
+                Some(Ordering::Equal) | None => None,
             },
             verdict: verdict.map(|verdict| match verdict {
-                Verdict::First => "first",
-                Verdict::Second => "second",
-                Verdict::Tied => "tied",
+                Ordering::Less => "first",
+                Ordering::Greater => "second",
+                Ordering::Equal => "tied",
             }),
             ancestor: self.tree.name(comparison.ancestor),
             fork: pair(&comparison.fork),
