@@ -69,7 +69,7 @@ pub use error::{TreeError, shortened};
 pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, Options, Ties};
 pub use outlook::Overtake;
-pub use policy::{PbsDetail, PbsWalk, Policy};
+pub use policy::{PbsDetail, Policy};
 pub use ranking::{NodeDetail, Ranking};
 pub use shares::Shares;
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};

@@ -72,11 +72,7 @@ impl Tree {
         ranking.policy = policy;
         ranking.options = *options;
         ranking.sums.fill(self, options, policy.initial_usage(options).unwrap_or(0.0));
-        ranking.rank.clear();
-        ranking.rank.resize(self.leaf_count() as usize, 0);
-        ranking.order.clear();
-        ranking.order.reserve(ranking.rank.len());
-        ranking.factor.clear();
+        ranking.clear_ranks(self);
         ranking.numbers.clear();
         policy.rank(self, ranking);
         Ok(())
@@ -199,6 +195,15 @@ impl Ranking {
     /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.find_bank_where_node_competes(tree, node) as usize;
+    /// Removes the ranks and the fair-shares of all nodes.
+    pub(super) fn clear_ranks(&mut self, tree: &Tree) {
+        self.rank.clear();
+        self.rank.resize(tree.leaf_count() as usize, 0);
+        self.order.clear();
+        self.order.reserve(self.rank.len());
+        self.factor.clear();
+    }
+
         let usage = self.policy.usage_divisors(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }

@@ -5,7 +5,7 @@ use super::figures::Unit;
 use super::suggest::did_you_mean;
 use crate::fingers;
 use crate::ui::rows::{BAR, Cell, Column, Style, column};
-use fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
+use fairshare::{NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 
 /// A ranked tree, and the fair-shares that its database stores.
@@ -14,7 +14,7 @@ pub(crate) struct View<'a> {
     pub(crate) ranking: &'a Ranking,
     pub(crate) stored: &'a [StoredAssociation],
     /// The order of OpenPBS's scheduler, for the policy `pbs`.
-    pub(crate) walk: Option<PbsWalk>,
+    pub(crate) walk: Option<Ranking>,
 }
 
 /// A bank or association of a [`View`].

@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::panic::RefUnwindSafe;
 use std::str::FromStr;
 
-pub use pbs::{PbsDetail, PbsWalk};
+pub use pbs::PbsDetail;
 
 use super::formula::Formula;
 use super::sums::Sums;

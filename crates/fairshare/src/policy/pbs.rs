@@ -11,7 +11,7 @@ use super::{Policy, RankingPolicy};
 use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
-use crate::walk::{SiblingRule, Visit};
+use crate::walk::SiblingRule;
 use crate::{NodeDetail, Options, Ranking, Shares};
 
 impl Policy {
@@ -30,13 +30,6 @@ pub struct PbsDetail {
     pub fairshare_factor: f64,
 }
 
-/// The order of OpenPBS's scheduler without a job sort formula: by usage / target, level by level from the root.
-#[derive(Clone, Debug, Default)]
-pub struct PbsWalk {
-    rank: Vec<u32>,
-    order: Vec<NodeId>,
-}
-
 struct Pbs;
 
 impl RankingPolicy for Pbs {
@@ -45,11 +38,11 @@ impl RankingPolicy for Pbs {
     }
 
     fn formula(&self, options: &Options) -> Option<Box<dyn Formula>> {
-        Some(Box::new(make_rule(options)))
+        Some(Box::new(Rule { min_usage: options.pbs_min_usage }))
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        let rule = make_rule(&ranking.options);
+        let rule = Rule { min_usage: ranking.options.pbs_min_usage };
         let numbers = ranking.add_formula_numbers(&rule, tree, node, detail);
         detail.norm_shares = norm_shares(tree, ranking, node);
         detail.pbs = Some(PbsDetail {
@@ -68,7 +61,8 @@ impl RankingPolicy for Pbs {
     }
 
     fn usage(&self, tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
-        make_rule(&ranking.options).usage(tree, &ranking.sums, node)
+        let rule = Rule { min_usage: ranking.options.pbs_min_usage };
+        rule.usage(tree, &ranking.sums, node)
     }
 
     /// OpenPBS's own comparison uses quotients, also within a scheduling cycle.
@@ -127,10 +121,6 @@ struct Rule {
     min_usage: f64,
 }
 
-fn make_rule(options: &Options) -> Rule {
-    Rule { min_usage: options.pbs_min_usage }
-}
-
 impl Formula for Rule {
     fn root(&self) -> InheritedFormulaValues {
         InheritedFormulaValues { norm_shares: 1.0, effective_usage: 0.0 }
@@ -182,22 +172,16 @@ pub(crate) fn compare_usage_relative_to_target(a: (f64, f64), b: (f64, f64)) -> 
 }
 
 impl Ranking {
-    /// Returns the order in which OpenPBS's scheduler visits the associations if it has no job sort formula. Returns
-    /// `None` if the policy is not `pbs`. If an association and a bank are equal siblings, the association has the
-    /// same rank as the best association in the bank.
-    pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
-        if !self.policy.is_ordered_by_pbs_walk() {
-            return None;
-        }
-        let mut walk = PbsWalk { rank: vec![0; tree.leaves().len()], order: Vec::new() };
-        Visit::default().rank_depth_first(
-            &UsageOverTarget(self),
-            tree,
-            &self.sums,
-            &mut walk.rank,
-            &mut walk.order,
-        );
-        Some(walk)
+    /// Returns the ranks that OpenPBS's scheduler gives the associations if it has no job sort formula: by usage / target, level by
+    /// level from the root. Returns `None` if the policy is not `pbs`. If an association and a bank are equal siblings, the
+    /// association has the same rank as the best association in the bank.
+    pub fn pbs_walk(&self, tree: &Tree) -> Option<Ranking> {
+        self.policy.is_ordered_by_pbs_walk().then(|| {
+            let mut walk = self.clone();
+            walk.clear_ranks(tree);
+            walk.rank_by_depth_first_visit(&UsageOverTarget(self), tree);
+            walk
+        })
     }
 
     /// Returns usage / target, which OpenPBS compares; infinite without a target. `None` under another policy.
@@ -235,21 +219,6 @@ impl Ranking {
             }
         }
         Some(Ordering::Equal)
-    }
-}
-
-impl PbsWalk {
-    /// Returns the position of an association, 1 for the best; ties share a position. `None` for banks and inactive
-    /// associations.
-    pub fn place(&self, node: NodeId) -> Option<usize> {
-        let rank = self.rank.get(node.index()).copied().filter(|rank| *rank > 0)?;
-        Some(self.order.len() + 1 - rank as usize)
-    }
-
-    /// Returns the last association that is ahead of `node` and not tied with it. Returns `None` if no association is
-    /// ahead.
-    pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
-        self.order.get(self.place(node)?.checked_sub(2)?).copied()
     }
 }
 

@@ -10,9 +10,7 @@ use crate::ui::printable::{count, printable};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::screen::{BAD, GOOD};
 use crate::ui::teller::ScreenText;
-use fairshare::{
-    Explanation, InactiveUsage, Level, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree,
-};
+use fairshare::{Explanation, InactiveUsage, Level, NodeId, NodeKind, Policy, Ranking, Shares, Tree};
 use fairshare_accounting::store::Pace;
 
 impl Site<'_> {
@@ -218,7 +216,7 @@ pub(super) struct Site<'a> {
     /// Seconds since the epoch.
     pub(super) now: f64,
     /// The order of OpenPBS's scheduler; `None` under a policy other than `pbs`.
-    pub(super) walk: Option<PbsWalk>,
+    pub(super) walk: Option<Ranking>,
     /// True if the site's ranking policy has a separate order for the scheduler.
     pub(super) site_has_walk: bool,
 }
