@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::formula::{self, Formula, UsageChange};
-use super::sums::Sums;
+use super::sums::{Sums, value_at};
 use super::tree::Flags;
 use super::{NodeId, Ranking, Tree};
 
@@ -112,28 +112,23 @@ impl<'a> ChargedFairshares<'a> {
             let arena = tree.bank_number(above)?;
             let own = sums.usage_of(tree, node) - recorded + usage;
             let quotient = usage_per_share(tree, node, own);
-            let level_usages =
-                [&sums.usage, &sums.total].map(|column| column.get(arena as usize).copied().unwrap_or(0.0));
+            let level_usage = value_at(&sums.usage, arena).max(value_at(&sums.total, arena));
             let siblings = self.sort_siblings(arena);
             let at = siblings.partition_point(|sibling| sibling.quotient < quotient);
             let is_other = |sibling: &&Sibling| sibling.node != node;
-            let neighbours = siblings.iter().take(at).rev().find(is_other).into_iter();
-            let neighbours = neighbours.chain(siblings.iter().skip(at).find(is_other));
-            let shares = sums.shares.get(arena as usize).copied().unwrap_or(0.0);
-            let scale = (level_usages.iter().fold(0.0, |a: f64, b| a.max(*b)) - recorded + usage) / shares;
-            for sibling in neighbours {
-                if is_near(sibling.quotient, quotient, scale) {
-                    return None;
-                }
+            let before = siblings.iter().take(at).rev().find(is_other);
+            let mut neighbours = before.into_iter().chain(siblings.iter().skip(at).find(is_other));
+            let scale = (level_usage - recorded + usage) / value_at(&sums.shares, arena);
+            if neighbours.any(|sibling| is_near(sibling.quotient, quotient, scale)) {
+                return None;
             }
-            let before = siblings.get(at).map(|next| next.ahead);
             let count_through = |last: &Sibling| last.ahead + count_ranked(sums, tree, last.node);
-            let mut before = before.or_else(|| siblings.last().map(count_through)).unwrap_or(0);
+            ahead +=
+                siblings.get(at).map(|next| next.ahead).or(siblings.last().map(count_through)).unwrap_or(0);
             // The node must not be counted as its own sibling.
-            if self::usage_per_share(tree, node, sums.usage_of(tree, node)) < quotient {
-                before -= count_ranked(sums, tree, node);
+            if usage_per_share(tree, node, sums.usage_of(tree, node)) < quotient {
+                ahead -= count_ranked(sums, tree, node);
             }
-            ahead += before;
             above = node;
         }
         Some(ahead)

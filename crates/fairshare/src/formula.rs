@@ -2,7 +2,7 @@
 //! The code that all formula policies share. It visits the tree from the root down, and computes the numbers
 //! of each node from the numbers of its parent.
 
-use super::sums::{Sums, ratio};
+use super::sums::{Sums, ratio, value_at};
 use super::tree::{Flags, NodeId, Tree};
 
 /// The values that a formula computes for a node, and that the node's children need.
@@ -112,8 +112,7 @@ pub(super) fn charged_factor(
     for &node in path {
         let bank = sums.find_bank_where_node_competes(tree, node);
         let own_shares = !tree.flags(node).has(Flags::PARENT_SHARES);
-        let siblings = sums.usage.get(bank as usize).copied().unwrap_or(0.0);
-        let siblings = if own_shares { siblings + added.above } else { siblings };
+        let siblings = value_at(&sums.usage, bank) + if own_shares { added.above } else { 0.0 };
         let numbers =
             numbers_of_banks.iter().rev().find(|(known, _)| *known == bank).map(|(_, numbers)| *numbers);
         let numbers = numbers.unwrap_or_default();
@@ -141,13 +140,12 @@ struct Arena {
 
 impl Arena {
     fn new(sums: &Sums, banks: &[InheritedFormulaValues], root_usage: f64, bank: u32) -> Arena {
-        let at = bank as usize;
         Arena {
-            shares: sums.shares.get(at).copied().unwrap_or(0.0),
-            norm_usage: ratio(sums.usage.get(at).copied().unwrap_or(0.0), root_usage),
+            shares: value_at(&sums.shares, bank),
+            norm_usage: ratio(value_at(&sums.usage, bank), root_usage),
             root_usage,
             below_root: bank == 0,
-            numbers: banks.get(at).copied().unwrap_or_default(),
+            numbers: banks.get(bank as usize).copied().unwrap_or_default(),
         }
     }
 

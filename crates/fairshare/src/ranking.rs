@@ -4,7 +4,7 @@
 use super::formula::{self, Formula, InheritedFormulaValues};
 #[cfg(test)]
 use super::names::bytes;
-use super::sums::{Sums, level, ratio};
+use super::sums::{Sums, level, ratio, value_at};
 use super::tree::Flags;
 use super::walk::{SiblingRule, Visit};
 use super::{NodeId, Options, PbsDetail, Policy, Shares, Tree};
@@ -168,18 +168,8 @@ impl Ranking {
     /// policies, siblings are sorted as for the ranking, but tied banks are not merged. Under formula
     /// policies, siblings are sorted by fair-share. Associations without a rank come last.
     pub fn walk(&self, tree: &Tree) -> Vec<(NodeId, usize)> {
-        let mut keyed: Vec<(bool, u64, NodeId)> = Vec::new();
-        tree.depth_first(|siblings| {
-            keyed.clear();
-            keyed.extend(siblings.iter().map(|&node| {
-                let is_inactive = !tree.is_active(node);
-                (is_inactive, !self.value(tree, node).unwrap_or(0.0).to_bits(), node)
-            }));
-            keyed.sort_unstable();
-            for (slot, &(_, _, node)) in siblings.iter_mut().zip(&keyed) {
-                *slot = node;
-            }
-        })
+        let key = |node| (!tree.is_active(node), !self.value(tree, node).unwrap_or(0.0).to_bits(), node);
+        tree.depth_first(|siblings| siblings.sort_by_cached_key(|node| key(*node)))
     }
 
     /// Returns the value that siblings are compared by; larger is better. `None` for the root.
@@ -194,18 +184,8 @@ impl Ranking {
 
     /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
-        let arena = self.sums.find_bank_where_node_competes(tree, node) as usize;
-    /// Removes the ranks and the fair-shares of all nodes.
-    pub(super) fn clear_ranks(&mut self, tree: &Tree) {
-        self.rank.clear();
-        self.rank.resize(tree.leaf_count() as usize, 0);
-        self.order.clear();
-        self.order.reserve(self.rank.len());
-        self.factor.clear();
-    }
-
-        let usage = self.policy.usage_divisors(&self.sums);
-        (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
+        let arena = self.sums.find_bank_where_node_competes(tree, node);
+        (value_at(&self.sums.shares, arena), value_at(self.policy.usage_divisors(&self.sums), arena))
     }
 
     /// Returns the allocated bytes, including the reusable buffers.
@@ -213,6 +193,15 @@ impl Ranking {
     pub fn memory(&self) -> usize {
         let columns = [bytes(&self.rank), bytes(&self.order), bytes(&self.factor), bytes(&self.numbers)];
         columns.into_iter().chain([self.sums.memory(), self.visit.memory()]).sum()
+    }
+
+    /// Removes the ranks and the fair-shares of all nodes.
+    pub(super) fn clear_ranks(&mut self, tree: &Tree) {
+        self.rank.clear();
+        self.rank.resize(tree.leaf_count() as usize, 0);
+        self.order.clear();
+        self.order.reserve(self.rank.len());
+        self.factor.clear();
     }
 
     /// Ranks the associations by a depth-first visit.

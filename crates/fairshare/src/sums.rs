@@ -34,10 +34,9 @@ impl Sums {
     /// exactly `initial_usage`, its usage is not added to the banks above.
     pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
         let banks = tree.bank_count();
-        self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
-            Flags::INACTIVE
-        } else {
-            Default::default()
+        self.ignored = match options.inactive_usage {
+            InactiveUsage::Ignore => Flags::INACTIVE,
+            InactiveUsage::Count => 0,
         };
         for column in [&mut self.total, &mut self.shares, &mut self.usage] {
             column.clear();
@@ -145,6 +144,11 @@ impl Sums {
             self.usage[arena] += self.total[bank as usize];
         }
     }
+}
+
+/// Returns the value of bank number `bank` in a column of [`Sums`].
+pub(super) fn value_at(column: &[f64], bank: u32) -> f64 {
+    column.get(bank as usize).copied().unwrap_or(0.0)
 }
 
 /// Returns `part / whole`, or 0 if `whole` is 0.

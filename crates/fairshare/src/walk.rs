@@ -11,16 +11,18 @@ pub(super) trait SiblingRule {
     /// Returns the value that siblings are sorted by, larger first; >= 0, never NaN.
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64;
     /// Returns true if two neighbours in the sorted order are tied; `a >= b`.
-    fn is_equal(&self, a: f64, b: f64) -> bool;
+    fn is_equal(&self, a: f64, b: f64) -> bool {
+        a == b
+    }
     /// True if the policy may treat different values as tied.
-    const APPROXIMATE: bool;
+    const APPROXIMATE: bool = false;
     /// If true, the first association in a bank shares the rank of the association before the bank. This applies only
     /// if the bank is tied with the sibling before it.
-    const BANK_INHERITS_TIE: bool;
+    const BANK_INHERITS_TIE: bool = true;
     /// If true, the children of equal banks are sorted in one list, as if the banks were one bank. If false,
     /// equal banks are visited in the order of the input. A bank without ranked associations then separates
     /// its neighbours, so that they are not tied.
-    const MERGES_BANKS: bool;
+    const MERGES_BANKS: bool = true;
     /// The value of a bank with parent shares. It is used only if [`SiblingRule::MERGES_BANKS`] is false.
     const VANISHED: f64 = 0.0;
 }
@@ -81,14 +83,11 @@ impl Visit {
                     self.append_competing_nodes(rule, tree, sums, bank);
                 }
                 let mut last = entry;
-                while R::MERGES_BANKS && after < end {
-                    let Some(&equal) = self
-                        .entries
-                        .get(after)
-                        .filter(|&&equal| rule.is_equal(value_of(last), value_of(equal)))
-                    else {
-                        break;
-                    };
+                while R::MERGES_BANKS
+                    && after < end
+                    && let Some(&equal) = self.entries.get(after)
+                    && rule.is_equal(value_of(last), value_of(equal))
+                {
                     if let Some(bank) = tree.bank_number(unpack_node(equal)) {
                         self.append_competing_nodes(rule, tree, sums, bank);
                     }

@@ -7,7 +7,7 @@
 //! values are therefore tied in only one of the two programs, the programs rank them differently.
 
 use super::{Policy, RankingPolicy};
-use crate::sums::{Sums, level};
+use crate::sums::{Sums, level, value_at};
 use crate::tree::{Flags, NodeId, Tree};
 use crate::walk::SiblingRule;
 use crate::{NodeDetail, Options, Ranking, Ties};
@@ -84,24 +84,15 @@ impl RankingPolicy for FairTree {
 struct SlurmSiblingOrder<const MERGES_BANKS: bool>;
 
 impl<const MERGES_BANKS: bool> SiblingRule for SlurmSiblingOrder<MERGES_BANKS> {
-    const APPROXIMATE: bool = false;
-    const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = MERGES_BANKS;
     /// Slurm's `NO_VAL`, which is the level fair-share of an account with parent shares.
     const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        let at = arena as usize;
         if tree.flags(node).has(Flags::PARENT_SHARES) {
             return f64::INFINITY;
         }
         let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
-        let (sibling_shares, parent_usage) =
-            (sums.shares.get(at).copied().unwrap_or(0.0), sums.total.get(at).copied().unwrap_or(0.0));
-        level(shares, sibling_shares, sums.usage_of(tree, node), parent_usage)
-    }
-
-    fn is_equal(&self, a: f64, b: f64) -> bool {
-        a == b
+        level(shares, value_at(&sums.shares, arena), sums.usage_of(tree, node), value_at(&sums.total, arena))
     }
 }

@@ -226,18 +226,10 @@ impl Ranking {
 struct UsageOverTarget<'a>(&'a Ranking);
 
 impl SiblingRule for UsageOverTarget<'_> {
-    const APPROXIMATE: bool = false;
-    const BANK_INHERITS_TIE: bool = true;
-    const MERGES_BANKS: bool = true;
-
     fn value(&self, tree: &Tree, _: &Sums, node: NodeId, _: u32) -> f64 {
         let ratio = self.0.usage_over_target(tree, node).unwrap_or(f64::INFINITY);
         // A smaller quotient must give a larger value, so its bits are subtracted from the bits of infinity. A
         // subtraction of the quotients themselves would round.
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
-    }
-
-    fn is_equal(&self, a: f64, b: f64) -> bool {
-        a == b
     }
 }

@@ -6,10 +6,10 @@
 //! share a rank.
 
 use super::{Policy, RankingPolicy};
-use crate::sums::Sums;
+use crate::sums::{Sums, value_at};
 use crate::tree::{NodeId, Tree};
 use crate::walk::SiblingRule;
-use crate::{NodeDetail, Ranking, Shares};
+use crate::{NodeDetail, Ranking};
 
 /// 2^64, the weight of a node without usage and the highest weight.
 const HIGHEST: f64 = 18_446_744_073_709_551_616.0;
@@ -32,10 +32,11 @@ impl RankingPolicy for WeightedWalk {
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
         ranking.add_sibling_numbers(tree, node, detail);
-        let (true, Shares::Count(shares)) = (tree.parent(node).is_some(), detail.shares) else { return };
-        let shares = if ranking.sums.is_left_out(tree, node) { 0.0 } else { shares as f64 };
-        let (sibling_shares, sibling_usage) = ranking.siblings(tree, node);
-        detail.weight = Some(weight(shares, sibling_shares, detail.usage, sibling_usage));
+        let sums = &ranking.sums;
+        detail.weight = tree.parent(node).map(|_| match sums.is_left_out(tree, node) {
+            true => 0.0,
+            false => self.value(tree, sums, node, sums.find_bank_where_node_competes(tree, node)),
+        });
     }
 
     fn is_tie(&self, high: f64, low: f64) -> bool {
@@ -51,26 +52,20 @@ impl RankingPolicy for WeightedWalk {
     }
 }
 
-/// Returns the weight of a node among its siblings.
-fn weight(shares: f64, sibling_shares: f64, usage: f64, sibling_usage: f64) -> f64 {
-    if shares == 0.0 {
-        return 0.0;
-    }
-    let used = usage / sibling_usage;
-    if usage == 0.0 || used == 0.0 { HIGHEST } else { (shares / sibling_shares / used).min(HIGHEST) }
-}
-
 impl SiblingRule for WeightedWalk {
     const APPROXIMATE: bool = true;
     const BANK_INHERITS_TIE: bool = false;
-    const MERGES_BANKS: bool = true;
 
+    /// Returns the weight of a node among its siblings.
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        let at = arena as usize;
         let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
-        let (sibling_shares, sibling_usage) =
-            (sums.shares.get(at).copied().unwrap_or(0.0), sums.usage.get(at).copied().unwrap_or(0.0));
-        weight(shares, sibling_shares, sums.usage_of(tree, node), sibling_usage)
+        if shares == 0.0 {
+            return 0.0;
+        }
+        let usage = sums.usage_of(tree, node);
+        let used = usage / value_at(&sums.usage, arena);
+        let sibling_shares = value_at(&sums.shares, arena);
+        if usage == 0.0 || used == 0.0 { HIGHEST } else { (shares / sibling_shares / used).min(HIGHEST) }
     }
 
     /// Compares as flux-accounting does: with a relative tolerance for large weights and an absolute one for small

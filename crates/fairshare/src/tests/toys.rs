@@ -36,16 +36,8 @@ impl RankingPolicy for LeastUsedFirstPolicy {
 }
 
 impl SiblingRule for LeastUsedFirstPolicy {
-    const APPROXIMATE: bool = false;
-    const BANK_INHERITS_TIE: bool = true;
-    const MERGES_BANKS: bool = true;
-
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, _: u32) -> f64 {
         1.0 / sums.usage_of(tree, node)
-    }
-
-    fn is_equal(&self, a: f64, b: f64) -> bool {
-        a == b
     }
 }
 
