@@ -16,39 +16,29 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     names: Interner,
-    banks: Rows,
-    leaves: Rows,
-    /// The bank of the last association. Rows are often grouped by bank.
-    last_bank: Option<u32>,
+    banks: Vec<Row>,
+    leaves: Vec<Row>,
 }
 
-/// The input, in list order.
-#[derive(Clone, Debug, Default)]
-struct Rows {
-    name: Vec<u32>,
+/// A row of the input.
+#[derive(Clone, Debug)]
+struct Row {
+    name: u32,
     /// The name of the parent bank.
-    above: Vec<u32>,
-    shares: Vec<u64>,
-    usage: Vec<f64>,
-    flags: Vec<Flags>,
+    above: u32,
+    shares: u64,
+    usage: f64,
+    flags: Flags,
 }
 
-impl Rows {
-    fn push(&mut self, name: u32, above: u32, shares: Shares, usage: Option<f64>, active: bool) {
+impl Row {
+    fn new(name: u32, above: u32, shares: Shares, usage: Option<f64>, active: bool) -> Row {
         let mut flags = Flags::default();
         flags.put(Flags::INACTIVE, !active);
         flags.put(Flags::PARENT_SHARES, shares == Shares::Parent);
         flags.put(Flags::USAGE_UNSET, usage.is_none());
-        self.name.push(name);
-        self.above.push(above);
-        self.shares.push(shares.count());
         // Adding 0 turns -0 into 0, so that no "-0" is printed.
-        self.usage.push(usage.unwrap_or(0.0) + 0.0);
-        self.flags.push(flags);
-    }
-
-    fn len(&self) -> usize {
-        self.name.len()
+        Row { name, above, shares: shares.count(), usage: usage.unwrap_or(0.0) + 0.0, flags }
     }
 }
 
@@ -66,7 +56,7 @@ impl Builder {
     ) {
         let parent = parent.map_or(NONE, |parent| self.names.intern(parent));
         let name = self.names.intern(name);
-        self.banks.push(name, parent, shares, usage, active);
+        self.banks.push(Row::new(name, parent, shares, usage, active));
     }
 
     /// Adds an association; a user may be in several banks. `shares` are relative to the other associations and the banks
@@ -74,28 +64,24 @@ impl Builder {
     /// usage was recorded: it counts as 0, except under `pbs`, where it counts as [`super::Options::pbs_min_usage`]. An
     /// inactive association gets no rank; [`super::InactiveUsage`] selects whether sums include its usage.
     pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: Option<f64>, active: bool) {
-        let bank = match self.last_bank.filter(|&last| self.names.names().get(last) == bank) {
-            Some(last) => last,
-            None => self.names.intern(bank),
-        };
-        self.last_bank = Some(bank);
+        let bank = self.names.intern(bank);
         let user = self.names.intern(user);
-        self.leaves.push(user, bank, shares, usage, active);
+        self.leaves.push(Row::new(user, bank, shares, usage, active));
     }
 
     /// Returns the user of the association in row `row`.
     pub fn user(&self, row: usize) -> &str {
-        self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
+        self.leaves.get(row).map_or("", |row| self.names.names.get(row.name))
     }
 
     /// Checks all rows and builds the tree in O(n log n). Returns the first error found.
     pub fn build(self) -> Result<Tree, TreeError> {
-        let Builder { names, banks, leaves, .. } = self;
+        let Builder { names, banks, leaves } = self;
         let names = names.finish().ok_or(TreeError::TooLarge)?;
         if banks.len().checked_add(leaves.len()).is_none_or(|nodes| nodes >= NO_NODE as usize) {
             return Err(TreeError::TooLarge);
         }
-        if banks.len() == 0 {
+        if banks.is_empty() {
             return Err(TreeError::NoBanks);
         }
         check_usage(&banks, &leaves, &names)?;
@@ -108,17 +94,16 @@ impl Builder {
             number[row as usize] = bank as u32;
         }
         let mut bank_of_leaf = Vec::with_capacity(leaves.len());
-        for row in 0..leaves.len() {
-            let bank = row_of_name[leaves.above[row] as usize];
+        for row in &leaves {
+            let bank = row_of_name[row.above as usize];
             if bank == NONE {
-                let (user, bank) = (names.get(leaves.name[row]).into(), names.get(leaves.above[row]).into());
-                return Err(TreeError::MissingBank { user, bank });
+                return Err(TreeError::MissingBank(names.get(row.name).into(), names.get(row.above).into()));
             }
             bank_of_leaf.push(number[bank as usize]);
         }
         let (leaf_rows, leaf_start) = group_rows(&bank_of_leaf, banks.len());
         let leaf_rows = sort_by_name(leaf_rows, &leaf_start, &leaves, &names, |bank| {
-            names.get(banks.name[order[bank] as usize]).into()
+            names.get(banks[order[bank] as usize].name).into()
         })?;
 
         let first = leaves.len() as u32;
@@ -127,12 +112,14 @@ impl Builder {
             NONE => NO_NODE,
             above => first + number[above as usize],
         });
+        let leaves_in_order = leaf_rows.iter().map(|&row| &leaves[row as usize]);
+        let rows: Vec<&Row> = leaves_in_order.chain(order.iter().map(|&row| &banks[row as usize])).collect();
         Ok(Tree {
             parent: leaf_parents.chain(bank_parents).collect(),
-            shares: gather_column(&leaves.shares, &leaf_rows, &banks.shares, &order),
-            usage: gather_column(&leaves.usage, &leaf_rows, &banks.usage, &order),
-            flags: gather_column(&leaves.flags, &leaf_rows, &banks.flags, &order),
-            name: gather_column(&leaves.name, &leaf_rows, &banks.name, &order),
+            shares: rows.iter().map(|row| row.shares).collect(),
+            usage: rows.iter().map(|row| row.usage).collect(),
+            flags: rows.iter().map(|row| row.flags).collect(),
+            name: rows.iter().map(|row| row.name).collect(),
             by_name: by_name.iter().map(|&row| number[row as usize]).collect(),
             list: [leaf_rows, order].concat(),
             leaf_start,
@@ -142,24 +129,16 @@ impl Builder {
     }
 }
 
-/// Makes a column of the tree: the values of the associations, then the values of the banks, in tree order.
-fn gather_column<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
-    let mut column = Vec::with_capacity(leaves.len() + banks.len());
-    column.extend(leaf_rows.iter().map(|&row| leaves[row as usize]));
-    column.extend(bank_rows.iter().map(|&row| banks[row as usize]));
-    column
-}
-
-fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeError> {
-    let find_invalid = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
-    if let Some(row) = find_invalid(banks) {
-        let node = format!("bank \"{}\"", shortened(names.get(banks.name[row])));
-        return Err(TreeError::BadUsage { node, usage: format_number(banks.usage[row]) });
+fn check_usage(banks: &[Row], leaves: &[Row], names: &Names) -> Result<(), TreeError> {
+    let is_invalid = |row: &&Row| !(0.0..=MAX_USAGE).contains(&row.usage);
+    if let Some(row) = banks.iter().find(is_invalid) {
+        let node = format!("bank \"{}\"", shortened(names.get(row.name)));
+        return Err(TreeError::BadUsage { node, usage: format_number(row.usage) });
     }
-    if let Some(row) = find_invalid(leaves) {
-        let [user, bank] = [leaves.name[row], leaves.above[row]].map(|name| shortened(names.get(name)));
+    if let Some(row) = leaves.iter().find(is_invalid) {
+        let [user, bank] = [row.name, row.above].map(|name| shortened(names.get(name)));
         let node = format!("user \"{user}\" in bank \"{bank}\"");
-        return Err(TreeError::BadUsage { node, usage: format_number(leaves.usage[row]) });
+        return Err(TreeError::BadUsage { node, usage: format_number(row.usage) });
     }
     Ok(())
 }
@@ -171,39 +150,36 @@ pub(super) fn format_number(number: f64) -> String {
 
 /// Returns the row numbers of the banks, sorted by name. The second list has one element for each stored name: the
 /// row of the bank with this name.
-fn sort_banks_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
+fn sort_banks_by_name(banks: &[Row], names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
-    for row in 0..banks.len() {
-        let slot = &mut row_of_name[banks.name[row] as usize];
+    for (row, bank) in (0..).zip(banks) {
+        let slot = &mut row_of_name[bank.name as usize];
         if *slot != NONE {
-            return Err(TreeError::DuplicateBank(names.get(banks.name[row]).into()));
+            return Err(TreeError::DuplicateBank(names.get(bank.name).into()));
         }
-        *slot = row as u32;
+        *slot = row;
     }
     let mut by_name: Vec<u32> = (0..banks.len() as u32).collect();
-    by_name.sort_unstable_by_key(|&row| names.get(banks.name[row as usize]));
+    by_name.sort_unstable_by_key(|&row| names.get(banks[row as usize].name));
     Ok((by_name, row_of_name))
 }
 
 /// Returns the row of each bank's parent. Exactly one bank, the root, must have no parent.
-fn find_parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
-    let mut roots = (0..banks.len()).filter(|&row| banks.above[row] == NONE);
+fn find_parents(banks: &[Row], row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
+    let mut roots = banks.iter().filter(|bank| bank.above == NONE);
     let root = roots.next().ok_or(TreeError::NoRoot)?;
     if let Some(other) = roots.next() {
-        let (one, other) = (names.get(banks.name[root]).into(), names.get(banks.name[other]).into());
+        let (one, other) = (names.get(root.name).into(), names.get(other.name).into());
         return Err(TreeError::SeveralRoots(one, other));
     }
-    let parent_of = |row: usize| match banks.above[row] {
+    let parent_of = |bank: &Row| match bank.above {
         NONE => Ok(NONE),
         above => match row_of_name[above as usize] {
-            NONE => Err(TreeError::MissingParent {
-                bank: names.get(banks.name[row]).into(),
-                parent: names.get(above).into(),
-            }),
+            NONE => Err(TreeError::MissingParent(names.get(bank.name).into(), names.get(above).into())),
             parent => Ok(parent),
         },
     };
-    (0..banks.len()).map(parent_of).collect()
+    banks.iter().map(parent_of).collect()
 }
 
 /// Returns the rows of the banks breadth-first with siblings sorted by name, and the index of each bank's
@@ -211,7 +187,7 @@ fn find_parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<
 fn order_breadth_first(
     above: &[u32],
     by_name: &[u32],
-    banks: &Rows,
+    banks: &[Row],
     names: &Names,
 ) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let root = by_name.iter().copied().find(|&row| above[row as usize] == NONE);
@@ -232,7 +208,7 @@ fn order_breadth_first(
     if order.len() == banks.len() {
         return Ok((order, bank_start));
     }
-    Err(TreeError::Cycle(names.get(banks.name[find_cycle(above, by_name, &order)]).into()))
+    Err(TreeError::Cycle(names.get(banks[find_cycle(above, by_name, &order)].name).into()))
 }
 
 /// Returns the row of a bank that is its own ancestor. If a bank is not below the root, one of its ancestors is its
@@ -275,27 +251,18 @@ fn group_rows(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
 fn sort_by_name(
     mut rows: Vec<u32>,
     starts: &[u32],
-    leaves: &Rows,
+    leaves: &[Row],
     names: &Names,
     bank_name: impl Fn(usize) -> String,
 ) -> Result<Vec<u32>, TreeError> {
-    let mut keyed: Vec<(u64, u32)> = Vec::new();
-    let name = |row: u32| names.get(leaves.name[row as usize]);
+    let name = |row: u32| names.get(leaves[row as usize].name);
     for bank in 0..starts.len() - 1 {
         let group = &mut rows[starts[bank] as usize..starts[bank + 1] as usize];
-        keyed.clear();
-        keyed.extend(group.iter().map(|&row| (name_prefix(name(row)), row)));
-        keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
-        for (slot, &(_, row)) in group.iter_mut().zip(&keyed) {
-            *slot = row;
-        }
+        group.sort_by_cached_key(|&row| (name_prefix(name(row)), name(row)));
         let duplicates =
-            group.windows(2).find(|pair| leaves.name[pair[0] as usize] == leaves.name[pair[1] as usize]);
+            group.windows(2).find(|pair| leaves[pair[0] as usize].name == leaves[pair[1] as usize].name);
         if let Some(pair) = duplicates {
-            return Err(TreeError::DuplicateAssociation {
-                user: name(pair[0]).into(),
-                bank: bank_name(bank),
-            });
+            return Err(TreeError::DuplicateAssociation(name(pair[0]).into(), bank_name(bank)));
         }
     }
     Ok(rows)

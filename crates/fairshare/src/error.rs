@@ -26,33 +26,18 @@ pub enum TreeError {
     /// A bank name appears twice.
     #[error("bank \"{}\" appears twice", shortened(.0))]
     DuplicateBank(String),
-    /// A bank's parent is not among the banks.
-    #[error("bank \"{}\": its parent \"{}\" does not exist", shortened(.bank), shortened(.parent))]
-    MissingParent {
-        /// Name of the bank.
-        bank: String,
-        /// Name of the missing parent.
-        parent: String,
-    },
+    /// The parent of a bank is not among the banks. The fields are the names of the bank and of the parent.
+    #[error("bank \"{}\": its parent \"{}\" does not exist", shortened(.0), shortened(.1))]
+    MissingParent(String, String),
     /// A bank is its own ancestor.
     #[error("bank \"{}\" is its own ancestor", shortened(.0))]
     Cycle(String),
-    /// An association's bank is not among the banks.
-    #[error("user \"{}\": bank \"{}\" does not exist", shortened(.user), shortened(.bank))]
-    MissingBank {
-        /// Name of the user.
-        user: String,
-        /// Name of the missing bank.
-        bank: String,
-    },
-    /// A bank has the same user twice.
-    #[error("user \"{}\" is twice in bank \"{}\"", shortened(.user), shortened(.bank))]
-    DuplicateAssociation {
-        /// Name of the user.
-        user: String,
-        /// Name of the bank.
-        bank: String,
-    },
+    /// The bank of an association is not among the banks. The fields are the names of the user and of the bank.
+    #[error("user \"{}\": bank \"{}\" does not exist", shortened(.0), shortened(.1))]
+    MissingBank(String, String),
+    /// A bank has the same user twice. The fields are the names of the user and of the bank.
+    #[error("user \"{}\" is twice in bank \"{}\"", shortened(.0), shortened(.1))]
+    DuplicateAssociation(String, String),
     /// A usage that is negative, NaN, infinite, or so large (over 1e298) that a sum could become infinite.
     #[error("{node}: usage {usage} is not a number from 0 to 1e298")]
     BadUsage {

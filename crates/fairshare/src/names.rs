@@ -41,7 +41,8 @@ pub(super) fn bytes<T>(column: &Vec<T>) -> usize {
 /// Assigns numbers to names while a tree is built.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interner {
-    names: Names,
+    /// The names added until now.
+    pub names: Names,
     /// The numbers of the names by their hashes. If the hash of a name is taken, the name has the next free key.
     numbers: FxHashMap<u64, u32>,
     is_full: bool,
@@ -66,11 +67,6 @@ impl Interner {
         };
         self.names.ends.push(end);
         *free.insert(number)
-    }
-
-    /// Returns the names added until now.
-    pub fn names(&self) -> &Names {
-        &self.names
     }
 
     /// Returns all names that were added. Returns `None` if more names were added than a u32 can count.

@@ -86,7 +86,7 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
                 flux_command(&["edit-bank", "--parent-bank=PARENT"], &[other])
             )
         }
-        TreeError::MissingParent { bank, parent } => format!(
+        TreeError::MissingParent(bank, parent) => format!(
             "{} gives it another parent bank, {} creates the missing bank",
             flux_command(&["edit-bank", "--parent-bank=PARENT"], &[bank]),
             flux_command(&["add-bank", "--parent-bank=root"], &[parent, "SHARES"])
@@ -94,12 +94,12 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
         TreeError::Cycle(bank) => {
             format!("{} breaks the cycle", flux_command(&["edit-bank", "--parent-bank=root"], &[bank]))
         }
-        TreeError::MissingBank { user, bank } => format!(
+        TreeError::MissingBank(user, bank) => format!(
             "{} creates the bank, {} removes the user from it",
             flux_command(&["add-bank", "--parent-bank=root"], &[bank, "SHARES"]),
             flux_command(&["delete-user", "--force"], &[user, bank])
         ),
-        TreeError::DuplicateAssociation { user, bank } => {
+        TreeError::DuplicateAssociation(user, bank) => {
             format!(
                 "{} removes the user from the bank",
                 flux_command(&["delete-user", "--force"], &[user, bank])

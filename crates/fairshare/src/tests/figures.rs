@@ -254,7 +254,7 @@ fn the_error_about_a_missing_bank_quotes_an_empty_name() {
     builder.bank("A", None, Shares::Count(1), None, true);
     builder.association("x", "A", Shares::Count(1), None, true);
     builder.association("y", "", Shares::Count(1), None, true);
-    assert!(matches!(builder.build(), Err(TreeError::MissingBank { bank, .. }) if bank.is_empty()));
+    assert!(matches!(builder.build(), Err(TreeError::MissingBank(_, bank)) if bank.is_empty()));
 }
 
 #[test]
