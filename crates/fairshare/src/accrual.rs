@@ -51,10 +51,12 @@ impl HalfLife {
 
     /// Returns the fraction of a usage that is left after `elapsed` seconds; 1 if `elapsed` <= 0.
     pub fn left_after(self, elapsed: f64) -> f64 {
-        match self.0 {
-            Some(half_life) if elapsed > 0.0 => (-elapsed / half_life).exp2(),
-            _ => 1.0,
-        }
+        if elapsed > 0.0 { self.power_of_two(-elapsed) } else { 1.0 }
+    }
+
+    /// Returns 2^(`seconds` / half-life), or 1 without decay.
+    fn power_of_two(self, seconds: f64) -> f64 {
+        self.0.map_or(1.0, |half_life| (seconds / half_life).exp2())
     }
 
     /// Returns the decayed usage at the end of an interval of `length` seconds with rate 1.
@@ -137,9 +139,7 @@ impl Run {
 
     /// Returns the usage at `now`; negligible usage is 0.
     pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
-        let until = self.end.min(now);
-        let used = self.rate * half_life.accrued(until - self.start) * half_life.left_after(now - until);
-        zero_negligible(used + self.outstanding(now, mode))
+        zero_negligible(self.scaled(now, mode, &Scale::new(now, half_life)))
     }
 
     /// Returns the usage at `now` in the units of `scale`. Negligible usage is not removed.
@@ -195,15 +195,12 @@ impl Scale {
 
     /// Returns the factor that converts usage at the time `instant` to scaled usage.
     pub fn factor(&self, instant: f64) -> f64 {
-        if let Some(half_life) = self.half_life.0 { ((instant - self.epoch) / half_life).exp2() } else { 1.0 }
+        self.half_life.power_of_two(instant - self.epoch)
     }
 
     /// Converts scaled usage to the real usage at the time `now`.
     pub fn plain(&self, scaled: f64, now: f64) -> f64 {
-        match self.half_life.0 {
-            None => scaled,
-            Some(half_life) => scaled * (-(now - self.epoch) / half_life).exp2(),
-        }
+        scaled * self.half_life.power_of_two(self.epoch - now)
     }
 
     /// Returns the time at which the usage `scaled` becomes negligible if no usage is added, or `None` if it never does.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The tree of banks and associations, stored as columns with one entry per node.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::builder::format_number;
@@ -297,16 +296,10 @@ impl Tree {
     }
 
     fn find_leaf_in_bank(&self, bank: NodeId, user: &str) -> Option<NodeId> {
-        let Range { mut start, mut end } = self.list_leaves_in_bank(self.bank_number(bank)?);
-        while start < end {
-            let middle = start + (end - start) / 2;
-            match self.name(NodeId(middle)).cmp(user) {
-                Ordering::Less => start = middle + 1,
-                Ordering::Equal => return Some(NodeId(middle)),
-                Ordering::Greater => end = middle,
-            }
-        }
-        None
+        let Range { start, end } = self.list_leaves_in_bank(self.bank_number(bank)?);
+        let users = self.name.get(start as usize..end as usize)?;
+        let found = users.binary_search_by(|name| self.names.get(*name).cmp(user)).ok()?;
+        Some(NodeId(start + found as u32))
     }
 }
 
