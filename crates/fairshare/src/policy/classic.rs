@@ -12,7 +12,7 @@ use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 impl Policy {
     /// Slurm's classic algorithm: 2^-(effective usage / norm shares).
     pub const Classic: Policy =
-        Policy::new(&SlurmPolicy { name: "classic", effective_usage, multiplies_usage_ratios: false });
+        Policy(&SlurmPolicy { name: "classic", effective_usage, multiplies_usage_ratios: false });
 }
 
 /// A ranking policy of Slurm with effective usages.

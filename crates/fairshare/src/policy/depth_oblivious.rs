@@ -11,7 +11,7 @@ use crate::formula::Step;
 
 impl Policy {
     /// Slurm's variant of `classic` for deep and uneven trees.
-    pub const DepthOblivious: Policy = Policy::new(&SlurmPolicy {
+    pub const DepthOblivious: Policy = Policy(&SlurmPolicy {
         name: "depth-oblivious",
         effective_usage: compute_effective_usage,
         multiplies_usage_ratios: true,

@@ -14,7 +14,7 @@ use crate::{NodeDetail, Options, Ranking, Ties};
 
 impl Policy {
     /// Slurm's Fair Tree: depth-first visit by level fair-share, exact ties, F = rank / N.
-    pub const FairTree: Policy = Policy::new(&FairTree);
+    pub const FairTree: Policy = Policy(&FairTree);
 }
 
 struct FairTree;

@@ -152,13 +152,9 @@ pub trait RankingPolicy: Sync + RefUnwindSafe {
 /// A ranking policy, as a value that can be copied and compared, with the methods of [`RankingPolicy`]. [`Policy::ALL`]
 /// lists all values.
 #[derive(Clone, Copy)]
-pub struct Policy(&'static dyn RankingPolicy);
+pub struct Policy(pub(crate) &'static dyn RankingPolicy);
 
 impl Policy {
-    pub(crate) const fn new(rules: &'static dyn RankingPolicy) -> Policy {
-        Policy(rules)
-    }
-
     /// Returns the name that users type and documents contain.
     pub fn name(self) -> &'static str {
         self.0.name()

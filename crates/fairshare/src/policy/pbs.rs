@@ -16,7 +16,7 @@ use crate::{NodeDetail, Options, Ranking, Shares};
 
 impl Policy {
     /// OpenPBS's `fairshare_factor`.
-    pub const Pbs: Policy = Policy::new(&Pbs);
+    pub const Pbs: Policy = Policy(&Pbs);
 }
 
 /// The values that OpenPBS computes for a node. The fields have OpenPBS's names.

@@ -16,7 +16,7 @@ const HIGHEST: f64 = 18_446_744_073_709_551_616.0;
 
 impl Policy {
     /// flux-accounting's policy: depth-first visit by weight, F = rank / N.
-    pub const WeightedWalk: Policy = Policy::new(&WeightedWalk);
+    pub const WeightedWalk: Policy = Policy(&WeightedWalk);
 }
 
 struct WeightedWalk;

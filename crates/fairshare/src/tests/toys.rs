@@ -78,7 +78,7 @@ fn list_names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
 
 #[test]
 fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
-    let (tree, policy, options) = (example_tree(), Policy::new(&LeastUsedFirstPolicy), Options::default());
+    let (tree, policy, options) = (example_tree(), Policy(&LeastUsedFirstPolicy), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     // B used 4 and A used 8.
     assert_eq!(list_names(&tree, ranking.order()), ["c", "b", "a"]);
@@ -101,7 +101,7 @@ fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
 
 #[test]
 fn a_new_ranking_policy_with_a_formula_needs_only_one_source_file() {
-    let (mut tree, policy, options) = (example_tree(), Policy::new(&UsageOnlyPolicy), Options::default());
+    let (mut tree, policy, options) = (example_tree(), Policy(&UsageOnlyPolicy), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     assert_eq!(list_names(&tree, ranking.order()), ["b", "c", "a"]);
     let a = tree.leaf("a", "A").expect("leaf");
