@@ -10,9 +10,8 @@ use crate::accounts::{Budget, Cap, ChangeCounts, SiteLimit, SiteLimits, Target, 
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::{BudgetAccount, BudgetAccounts, ChargeFactor, Size};
 use crate::standing::{EndedRun, Job};
-use fairshare::charging::whole_milliseconds;
-use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use fairshare::{charging::whole_milliseconds, group_all};
+use std::collections::{BTreeMap, BTreeSet};
 use strum::EnumString;
 
 /// The spent amount that the engine assumes while the balance is unknown. This amount exceeds the cap of every budget,
@@ -60,9 +59,9 @@ impl Window {
 /// The budgets of the last push, and the amounts that jobs have spent since.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
-    /// The time windows of the budgets, by the target of the budget, such as a bank or a user. Windows of the same
-    /// target and measure do not overlap.
-    windows: FxHashMap<Target, Vec<Window>>,
+    /// The time windows of the budgets, by the target of the budget, such as a bank or a user, then by measure and start. Windows of
+    /// the same target and measure do not overlap.
+    windows: BTreeMap<Target, Vec<Window>>,
     /// The period around the time of the last computation in which no window starts or ends. `None` if the present
     /// windows must be computed.
     unchanged: Option<(f64, f64)>,
@@ -98,9 +97,7 @@ impl Budgets {
 
     /// Returns all windows, by target, measure and start.
     pub fn windows(&self) -> impl Iterator<Item = &Window> {
-        let mut all: Vec<&Window> = self.windows.values().flatten().collect();
-        all.sort_by_key(|Window { budget, .. }| (&budget.target, budget.measure, budget.start));
-        all.into_iter()
+        self.windows.values().flatten()
     }
 
     /// Returns the differences between these budgets and the budgets of a push. Spent amounts and rates,
@@ -112,12 +109,11 @@ impl Budgets {
     }
 
     /// Replaces all budgets by the budgets of a push. The caller then adds the charges of ended jobs.
-    pub fn replace_all_budgets(&mut self, budgets: Vec<Budget>) {
-        (self.windows, self.unchanged, self.late) = Default::default();
-        for budget in budgets {
-            let window = Window { budget, charged: 0 };
-            self.windows.entry(window.budget.target.clone()).or_default().push(window);
-        }
+    pub fn replace_all_budgets(&mut self, mut budgets: Vec<Budget>) {
+        (self.unchanged, self.late) = Default::default();
+        budgets.sort_by_key(|budget| (budget.measure, budget.start));
+        let windows = budgets.into_iter().map(|budget| Window { budget, charged: 0 });
+        self.windows = group_all(windows.map(|window| (window.budget.target.clone(), window)));
     }
 
     /// Sets the mode.
@@ -138,7 +134,7 @@ impl Budgets {
     /// are known.
     pub fn in_force(&mut self, now: f64, is_complete: bool) -> (Vec<SiteLimit>, BudgetAccounts) {
         self.is_complete = is_complete;
-        self.unchanged = Some(find_interval(now, self.windows.values().flatten()));
+        self.unchanged = Some(find_interval(now, self.windows()));
         let all: Vec<&Window> = self.windows().collect();
         let target_and_amount = |window: &Window| (window.budget.target.clone(), window.amount());
         let budgets = all.chunk_by(|one, other| target_and_amount(one) == target_and_amount(other));
