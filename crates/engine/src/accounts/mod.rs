@@ -19,7 +19,9 @@ pub use budget::{Budget, check_windows};
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use queue::Queue;
 pub use running_limits::{RunningLimitSettings, RunningLimits};
-pub use site_document::{ChangeCounts, ConfigChanges, Difference, Others, SiteRecords, TreeChange};
+pub use site_document::{
+    ChangeCounts, ConfigChanges, Difference, Others, SiteRecords, SiteTables, TreeChange,
+};
 pub use site_limits::{
     Cap, ExemptQueues, QueueParents, Scope, ScopeCaps, ScopeLimits, SiteLimit, SiteLimits, Target,
     UNLIMITED_BUDGET, measures,
@@ -27,7 +29,6 @@ pub use site_limits::{
 
 use crate::ids::{BankName, ProjectName, UserId};
 use fairshare::insert_all;
-use site_document::SiteTables;
 use site_limits::LimitSources;
 use staging::{Staged, StagedValues};
 use std::collections::BTreeMap;
@@ -121,10 +122,7 @@ impl Book {
     /// no such association, or if it was removed.
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
-        let bank = match bank {
-            Some(bank) => bank,
-            None => user.default_bank.as_ref()?.as_str(),
-        };
+        let bank = bank.or(user.default_bank.as_deref())?;
         user.banks.get(bank).copied().filter(|id| self.is_in_force(*id))
     }
 
@@ -218,34 +216,9 @@ impl Book {
         self.tables.queues.get(name)
     }
 
-    /// Returns all queues by name.
-    pub fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.tables.queues.values()
-    }
-
-    /// Returns true if the project `name` was pushed.
-    pub fn has_project(&self, name: &str) -> bool {
-        self.tables.projects.iter().any(|p| p.as_str() == name)
-    }
-
-    /// Returns the projects in their pushed order.
-    pub fn projects(&self) -> &[ProjectName] {
-        &self.tables.projects
-    }
-
-    /// Returns the pushed priority of `bank`, or `None` if none was pushed.
-    pub fn bank_priority(&self, bank: &str) -> Option<f64> {
-        self.tables.banks.get(bank).copied()
-    }
-
-    /// Returns all banks with their priorities.
-    pub fn banks(&self) -> impl Iterator<Item = (&BankName, f64)> {
-        self.tables.banks.iter().map(|(name, priority)| (name, *priority))
-    }
-
-    /// Returns the pushed weights.
-    pub fn weights(&self) -> &BTreeMap<String, i64> {
-        &self.tables.weights
+    /// Returns the site data except the associations.
+    pub fn tables(&self) -> &SiteTables {
+        &self.tables
     }
 
     /// Returns the current switches.

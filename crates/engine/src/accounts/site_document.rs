@@ -186,16 +186,21 @@ impl Difference {
 
 /// The data of a site, except the associations. A staged push and the stored data have the same tables.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SiteTables {
+pub struct SiteTables {
+    /// The queues by name.
     pub queues: BTreeMap<QueueName, Queue>,
+    /// The projects in their pushed order.
     pub projects: Vec<ProjectName>,
+    /// The priorities of the banks.
     pub banks: BTreeMap<BankName, f64>,
     /// Banks with their parents.
     pub parents: Vec<(BankName, BankName)>,
+    /// The limits of the last push.
     pub limits: Vec<SiteLimit>,
     /// The pushed weights by the name of the factor. Factors without a pushed weight use the configuration or the default. A
     /// weight of an unknown factor is stored and shown, and has no effect.
     pub weights: BTreeMap<String, i64>,
+    /// Site-wide switches.
     pub config: Config,
 }
 

@@ -415,14 +415,8 @@ impl Book {
     /// Replaces the data of the site except the associations. Computes the limits again if they depend on a value that
     /// has changed.
     pub(super) fn replace_tables(&mut self, tables: SiteTables) {
-        let before = std::mem::replace(&mut self.tables, tables);
-        let SiteTables { queues, parents, limits, .. } = &self.tables;
-        let has_changed =
-            before.queues.keys().ne(queues.keys()) || (&before.parents, &before.limits) != (parents, limits);
-        let has_limits = !limits.is_empty() || !self.limits.in_force.is_empty();
-        if has_changed && has_limits {
-            self.apply_limits();
-        }
+        self.tables = tables;
+        self.apply_limits();
     }
 
     /// Returns the current site limits. Each change of the limits creates a new `Arc`, so comparing addresses shows whether they changed.
@@ -430,38 +424,22 @@ impl Book {
         &self.limits.in_force
     }
 
-    /// Returns the limits of the last push.
-    pub fn pushed_limits(&self) -> &[SiteLimit] {
-        &self.tables.limits
-    }
-
-    /// Returns the banks of the last push with their parents.
-    pub fn parents(&self) -> &[(BankName, BankName)] {
-        &self.tables.parents
-    }
-
     /// Sets the limits and the exempt queues of Flux's configuration.
     pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>, exempt: ExemptQueues) {
-        if self.limits.configured != limits || self.limits.exempt != exempt {
-            (self.limits.configured, self.limits.exempt) = (limits, exempt);
-            self.apply_limits();
-        }
+        (self.limits.configured, self.limits.exempt) = (limits, exempt);
+        self.apply_limits();
     }
 
     /// Sets the limits of the budgets.
     pub fn set_budget_limits(&mut self, limits: Vec<SiteLimit>) {
-        if self.limits.budgets != limits {
-            self.limits.budgets = limits;
-            self.apply_limits();
-        }
+        self.limits.budgets = limits;
+        self.apply_limits();
     }
 
     /// Sets the parents of virtual queues.
     pub fn set_queue_parents(&mut self, parents: QueueParents) {
-        if *self.limits.queue_parents != parents {
-            self.limits.queue_parents = Arc::new(parents);
-            self.apply_limits();
-        }
+        self.limits.queue_parents = Arc::new(parents);
+        self.apply_limits();
     }
 
     /// Returns the pushed queues whose limits apply to a job in `queue`: `queue` itself and, if `queue` is a
@@ -469,7 +447,7 @@ impl Book {
     pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));
-        own.into_iter().chain(parent.and_then(|parent| self.queue(parent.as_str())))
+        own.into_iter().chain(parent.and_then(|parent| self.queue(parent)))
     }
 }
 

@@ -59,7 +59,7 @@ pub struct AgeSnapshot {
 pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
-    let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
+    let weighed = WeightedFactors::new(shared.weighed.factors(), &shared.book.tables().weights, &configured);
     let max_wait = shared.settings.max_wait_behind;
     shared.weighed = if max_wait > 0.0 {
         let guaranteed = age_weight_for_wait(weighed.spread(&shared.book), max_wait, shared.settings.age_max);

@@ -126,7 +126,8 @@ impl Shared {
     /// Returns the text that rejects a project if the association may not charge it.
     pub(super) fn forbidden_project(&self, id: AssociationId, project: Option<&str>) -> Option<String> {
         let (project, association) = (project?, self.book.association(id)?);
-        let is_known = self.book.has_project(project) || association.is_default_project(project);
+        let is_known = self.book.tables().projects.iter().any(|known| &**known == project)
+            || association.is_default_project(project);
         if is_known && association.permits_project(project) {
             return None;
         }

@@ -110,8 +110,9 @@ pub fn associations_page(
 
 /// Returns the current site document without its associations.
 pub fn site_document(view: &View<'_>) -> SavedSite {
-    let banks = view.book.banks();
-    let parents: BTreeMap<_, _> = insert_all(view.book.parents().iter().cloned());
+    let tables = view.book.tables();
+    let banks = tables.banks.iter();
+    let parents: BTreeMap<_, _> = insert_all(tables.parents.iter().cloned());
     // A bank that is not in the tree, because it has no active users, still has a parent. Limits on its parents count
     // its jobs.
     let left_out = |name: &BankName| {
@@ -120,15 +121,15 @@ pub fn site_document(view: &View<'_>) -> SavedSite {
     };
     let history = view.standing.usages.charging().history();
     SavedSite {
-        queues: view.book.queues().cloned().collect(),
-        projects: view.book.projects().to_vec(),
+        queues: tables.queues.values().cloned().collect(),
+        projects: tables.projects.clone(),
         banks: banks
             .map(|(name, priority)| {
-                ((name.clone(), priority), view.standing.bank(name).or_else(|| left_out(name)))
+                ((name.clone(), *priority), view.standing.bank(name).or_else(|| left_out(name)))
             })
             .collect(),
-        weights: view.book.weights().clone().into_iter().collect(),
-        limits: view.book.pushed_limits().to_vec(),
+        weights: tables.weights.clone().into_iter().collect(),
+        limits: tables.limits.clone(),
         budgets: view.budgets.windows().map(|window| window.budget.clone()).collect(),
         charges: Charges { factors: history.changes().collect(), rules: history.rules().to_vec() },
         config: view.book.config(),

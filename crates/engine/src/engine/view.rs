@@ -95,7 +95,7 @@ impl<'a> View<'a> {
     pub fn site_size(&self) -> SiteSize {
         SiteSize {
             associations: self.book.len(),
-            queues: self.book.queues().count(),
+            queues: self.book.tables().queues.len(),
             jobs: self.ledger.job_count(),
         }
     }

@@ -59,13 +59,15 @@ pub const FACTORS: [Factor; 6] = [
         name: "queue",
         default_weight: 10_000,
         value: queue_priority,
-        range: |book| compute_range_with_zero(book.queues().map(|queue| queue.priority as f64)),
+        range: |book| {
+            compute_range_with_zero(book.tables().queues.values().map(|queue| queue.priority as f64))
+        },
     },
     Factor {
         name: "bank",
         default_weight: 0,
         value: bank_priority,
-        range: |book| compute_range_with_zero(book.banks().map(|(_, priority)| priority)),
+        range: |book| compute_range_with_zero(book.tables().banks.values().copied()),
     },
     Factor {
         name: "urgency",
@@ -94,7 +96,7 @@ fn queue_priority(subject: &Subject<'_>) -> f64 {
 
 /// Returns the priority of the job's bank; 0 if the bank has none.
 fn bank_priority(subject: &Subject<'_>) -> f64 {
-    subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
+    subject.book.tables().banks.get(&subject.association.bank).copied().unwrap_or(0.0)
 }
 
 /// Returns the difference between the largest and the smallest of 0 and all `values`. The value 0 is always possible:

@@ -135,7 +135,7 @@ fn a_push_that_removes_limits_or_moves_banks_changes_limits_at_once() {
     let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
     let parents = |parent: &str| vec![("A".into(), parent.into())];
     set_pushed_limits(&mut book, pushed(), parents("root"));
-    assert_eq!(book.pushed_limits(), pushed());
+    assert_eq!(book.tables().limits, pushed());
     assert_eq!(list_limits(book.site_limits(), 7, "A"), ["bank root: run-gpus=4"]);
     set_pushed_limits(&mut book, pushed(), parents("other"));
     assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
@@ -144,7 +144,7 @@ fn a_push_that_removes_limits_or_moves_banks_changes_limits_at_once() {
     set_pushed_limits(&mut book, pushed(), parents("root"));
     assert!(Arc::ptr_eq(&before, book.site_limits()));
     set_pushed_limits(&mut book, Vec::new(), parents("root"));
-    assert!(book.site_limits().is_empty() && book.pushed_limits().is_empty());
+    assert!(book.site_limits().is_empty() && book.tables().limits.is_empty());
 }
 
 /// A record of flux-accounting has limits on running jobs, nodes and cores, and on scheduled jobs.

@@ -88,7 +88,8 @@ fn queues_and_banks_are_listed_by_name() {
     let mut book = Book::default();
     book.set_queues(vec![queue("silver"), queue("gold")]);
     book.set_banks(vec![("B".into(), 2.0), ("A".into(), 3.0)]);
-    assert_eq!(book.queues().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
-    let banks: Vec<(&str, f64)> = book.banks().map(|(name, priority)| (name.as_str(), priority)).collect();
+    assert_eq!(book.tables().queues.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
+    let banks: Vec<(&str, f64)> =
+        book.tables().banks.iter().map(|(name, priority)| (name.as_str(), *priority)).collect();
     assert_eq!(banks, [("A", 3.0), ("B", 2.0)]);
 }

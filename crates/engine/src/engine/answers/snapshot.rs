@@ -242,7 +242,8 @@ pub struct SiteSize {
 /// Returns the answer to a `query` of the plugin.
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
-    let weights = view.book.weights().iter().map(|(name, weight)| (name.as_str(), *weight)).chain(factors);
+    let weights =
+        view.book.tables().weights.iter().map(|(name, weight)| (name.as_str(), *weight)).chain(factors);
     let ruled_queues = view.settings.exempt.keys().chain(view.settings.max_priorities.keys());
     let mut users = Vec::new();
     for (id, record) in view.book.associations(None) {
@@ -250,11 +251,11 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
     }
     Snapshot {
         users,
-        queues: insert_all(view.book.queues().map(|queue| (queue.name.clone(), queue.clone()))),
-        projects: view.book.projects().to_vec(),
+        queues: view.book.tables().queues.clone(),
+        projects: view.book.tables().projects.clone(),
         generation: Some(view.book.generation()),
         factors: insert_all(weights.map(|(name, weight)| (name.to_owned(), weight))),
-        banks: insert_all(view.book.banks().map(|(bank, priority)| (bank.clone(), priority))),
+        banks: view.book.tables().banks.clone(),
         limits: view.limits().scope_usages().into_iter().map(LimitUse::from).collect(),
         budgets: list_budgets(view, view.now),
         config: view.book.config(),

@@ -80,8 +80,8 @@ fn collect_inputs_of_all_priorities(shared: &Shared) -> Terms {
     Terms {
         weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),
-        queues: shared.book.queues().map(|queue| queue.priority as f64).collect(),
-        banks: shared.book.banks().map(|(_, priority)| priority).collect(),
+        queues: shared.book.tables().queues.values().map(|queue| queue.priority as f64).collect(),
+        banks: shared.book.tables().banks.values().copied().collect(),
         rule: shared.standing.rule().map(|rule| (rule.policy, rule.options)),
         interleave: shared.settings.interleave,
         virtual_queues: shared.settings.max_priorities.keys().map(list_virtual_queues).collect(),
