@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The jobs that a limit counts together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,8 @@ pub enum Target {
 }
 
 /// The scope of a limit. The scopes have the order of the limit names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Scope {
     /// A user in a bank.
     Association,
@@ -84,7 +85,7 @@ impl Target {
             Target::Bank(_) => Some(Target::EachBank),
             Target::User(_) => Some(Target::EachUser),
             Target::Queue(_) => Some(Target::EachQueue),
-            Target::EachAssociation | Target::EachBank | Target::EachUser | Target::EachQueue => None,
+            _ => None,
         }
     }
 
@@ -102,12 +103,7 @@ impl Target {
 
     /// Returns the name of the scope in pushes and in the configuration.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Target::Association(..) | Target::EachAssociation => "association",
-            Target::Bank(_) | Target::EachBank => "bank",
-            Target::User(_) | Target::EachUser => "user",
-            Target::Queue(_) | Target::EachQueue => "queue",
-        }
+        self.scope(false).into()
     }
 
     /// Returns the name of the target in pushes and in the configuration. A target such as `EachUser` has the name `*`.
@@ -117,9 +113,7 @@ impl Target {
             Target::Bank(bank) => bank.to_string(),
             Target::User(user) => user.to_string(),
             Target::Queue(queue) => queue.to_string(),
-            Target::EachAssociation | Target::EachBank | Target::EachUser | Target::EachQueue => {
-                "*".to_owned()
-            }
+            _ => "*".to_owned(),
         }
     }
 
@@ -134,9 +128,8 @@ impl Target {
             ("bank", "*") => Ok(Target::EachBank),
             ("user", "*") => Ok(Target::EachUser),
             ("queue", "*") => Ok(Target::EachQueue),
-            ("queue", "") => Err("name: expected a queue, got an empty string".to_owned()),
+            ("queue" | "bank", "") => Err(format!("name: expected a {kind}, got an empty string")),
             ("queue", queue) => Ok(Target::Queue(queue.into())),
-            ("bank", "") => Err("name: expected a bank, got an empty string".to_owned()),
             ("bank", bank) => Ok(Target::Bank(bank.into())),
             ("user", id) => user(id).map(Target::User),
             ("association", pair) => match pair.split_once('/') {
