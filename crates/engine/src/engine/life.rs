@@ -63,7 +63,7 @@ pub fn end_job(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<E
     effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
     let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
     // A limit scope may reserve headroom for a held job, although the job itself takes none.
-    let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
+    let frees_headroom = takes_headroom || shared.ledger.overtaken.is_headroom_kept_for(id);
     let Some(job) = remove_job(shared, recovery, id) else { return effects };
     recovery.end_comparison_if_complete(shared);
     effects.extend(accrual::record_end(shared, id, &job));
@@ -144,7 +144,7 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
         return effects;
     };
     let (association, was_unread) = (job.association(), job.is_unread());
-    let frees_headroom = !job.footprint().is_idle() || shared.ledger.overtaken().is_headroom_kept_for(id);
+    let frees_headroom = !job.footprint().is_idle() || shared.ledger.overtaken.is_headroom_kept_for(id);
     shared.ledger.change(id, |job| {
         (job.phase, job.reservation, job.knowledge) = (Phase::Cleanup, Reservation::None, Knowledge::Known);
     });

@@ -110,7 +110,7 @@ impl ScanCursor {
                 }
                 // The changes of its jobs may move the association to different waiting lists.
                 if waits {
-                    ledger.held.mark_positions_stale(association);
+                    ledger.held.unplaced.insert(association);
                 }
             }
             self.tried.insert(association);
@@ -205,7 +205,7 @@ impl HeldJobScan {
                 continue;
             }
             if accounts.shares_unread_scope(association, class.queue.as_ref()) {
-                ledger.held.defer_scan(association);
+                ledger.held.deferred.insert(association);
             } else {
                 unsearched.push((class.clone(), None));
             }

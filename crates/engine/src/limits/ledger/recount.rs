@@ -26,10 +26,9 @@ impl Ledger {
         let live: BTreeSet<AssociationId> =
             self.jobs.values().filter_map(|row| row.job.association()).collect();
         let mut drift = Vec::new();
-        let empty = Account::default();
-        for &id in live.union(self.held.all()) {
-            let stored = self.accounts.get(id).unwrap_or(&empty);
-            let recounted = fresh.accounts.get(id).unwrap_or(&empty);
+        for &id in live.union(&self.held.all) {
+            let stored = self.accounts.get(id);
+            let recounted = fresh.accounts.get(id);
             let (have, counted) = (&stored.usage, &recounted.usage);
             if !have.equals(counted) {
                 drift.push((id, format!("counters: stored {have:?}, recounted {counted:?}")));
