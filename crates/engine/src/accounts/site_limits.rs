@@ -327,11 +327,16 @@ impl SiteLimits {
     }
 
     /// Returns all limits as the push and the configuration set them, without budgets.
-    pub fn iter(&self) -> impl Iterator<Item = (&Target, Option<&QueueName>, Amount, Cap)> {
+    pub fn iter(&self) -> impl Iterator<Item = SiteLimit> {
         self.by_target.iter().flat_map(|(target, queues)| {
             queues.iter().flat_map(move |(queue, caps)| {
                 let caps = caps.iter().filter(|(amount, _)| !amount.is_budget());
-                caps.map(move |(amount, cap)| (target, queue.as_ref(), *amount, *cap))
+                caps.map(|(&amount, &cap)| SiteLimit {
+                    target: target.clone(),
+                    queue: queue.clone(),
+                    amount,
+                    cap,
+                })
             })
         })
     }
@@ -405,8 +410,7 @@ impl Book {
         }
     }
 
-    /// Replaces the data of the site except the associations. Computes the limits again if they depend on a value that
-    /// has changed.
+    /// Replaces the data of the site except the associations, and computes the limits again.
     pub(super) fn replace_tables(&mut self, tables: SiteTables) {
         self.tables = tables;
         self.apply_limits();

@@ -75,7 +75,7 @@ impl Engine {
         let removed = removed.map(|(id, association)| RemovedAssociation {
             user: association.user,
             bank: association.bank.clone(),
-            jobs: self.shared.ledger.accounts().active_jobs(id),
+            jobs: self.shared.ledger.accounts().usage(id).active_jobs,
         });
         preview.removed_with_jobs = removed.filter(|association| association.jobs > 0).collect();
         let defaults = self.shared.book.changed_default_banks(&copy.shared.book);

@@ -7,30 +7,26 @@ use super::scope::{BudgetAccounts, LimitScope, LimitScopes, ScopeId};
 use super::{Footprint, Job, Phase, PositionAmongJobs, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
+use rustc_hash::FxHashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// The account of each association, and all limit scopes.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// The account of each association whose index is at least `first`. The vector grows when an association gets its first job.
-    all: Vec<Account>,
-    /// The index of the association whose account is `all[0]`. It is 0 except in an excerpt of the ledger.
-    first: usize,
+    /// The account of each association that has had a job.
+    all: FxHashMap<AssociationId, Account>,
+    /// The account of all other associations.
+    empty: Account,
     pub(super) scopes: LimitScopes,
     /// The number of jobs whose eventlog is being read.
     pub(super) unread: u64,
 }
 
 impl Accounts {
-    /// Returns the counters of `association`, or `None` if no job of it was ever counted.
-    pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
-        self.get(association).map(|account| &account.usage)
-    }
-
-    /// Returns the number of active jobs of an association.
-    pub fn active_jobs(&self, association: AssociationId) -> u64 {
-        self.usage(association).map_or(0, |usage| usage.active_jobs)
+    /// Returns the counters of `association`.
+    pub fn usage(&self, association: AssociationId) -> &Usage {
+        &self.get(association).usage
     }
 
     /// Returns the jobs of an association in DEPEND and PRIORITY in the order of their ids. Begins after the id `after`, or with the first job.
@@ -40,8 +36,7 @@ impl Accounts {
         after: Option<JobId>,
     ) -> impl Iterator<Item = JobId> + '_ {
         let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        let account = self.get(association);
-        account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
+        self.get(association).before_sched.range(from).copied()
     }
 
     /// Returns the counted jobs of `association`, each with the latest time at which the job can end. The time is
@@ -50,18 +45,17 @@ impl Accounts {
         &self,
         association: AssociationId,
     ) -> impl DoubleEndedIterator<Item = (JobId, Option<f64>)> + '_ {
-        let jobs = self.get(association).into_iter().flat_map(|account| account.counted.iter());
-        jobs.map(|(end, id)| (*id, end.time()))
+        self.get(association).counted.iter().map(|(end, id)| (*id, end.time()))
     }
 
     /// Returns the queue of the newest job of `association`, or `None` if there is no such job or it has no queue.
     pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
-        self.get(association)?.latest_queue.as_ref()
+        self.get(association).latest_queue.as_ref()
     }
 
     /// Returns true if the eventlog of a job of the association is unread.
     pub fn is_unread(&self, association: AssociationId) -> bool {
-        self.get(association).is_some_and(|account| account.unread > 0)
+        self.get(association).unread > 0
     }
 
     /// Returns true if a job with an unread eventlog shares a limit scope with the association's jobs in `queue`.
@@ -83,7 +77,7 @@ impl Accounts {
 
     /// Returns every job that some limit counts.
     pub fn all_counted_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.all.iter().flat_map(|account| account.counted.iter().map(|(_, id)| *id))
+        self.all.values().flat_map(|account| account.counted.iter().map(|(_, id)| *id))
     }
 
     /// Returns true if limits over scopes count the running jobs of an association.
@@ -112,25 +106,21 @@ impl Accounts {
 }
 
 impl Accounts {
-    /// Returns accounts with only one association and without limit scopes.
-    pub(super) fn create_for_one_association(association: AssociationId, account: Account) -> Accounts {
-        Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
-    }
-
     /// Sets all counters to 0. Each association keeps its limit scopes.
-    pub(super) fn with_zero_counters(self) -> Accounts {
-        let clear = |account: Account| Account { scope_ids: account.scope_ids, ..Account::default() };
-        let all = self.all.into_iter().map(clear).collect();
-        Accounts { all, first: self.first, scopes: self.scopes.with_zero_counters(), unread: 0 }
+    pub(super) fn with_zero_counters(mut self) -> Accounts {
+        for account in self.all.values_mut() {
+            *account = Account { scope_ids: account.scope_ids.take(), ..Account::default() };
+        }
+        Accounts { scopes: self.scopes.with_zero_counters(), unread: 0, ..self }
     }
 
+    /// Returns the account of each association that has had a job, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {
-        let accounts = (self.first..).zip(&self.all);
-        accounts.filter_map(|(index, account)| Some((AssociationId::from_index(index)?, account)))
+        self.all.iter().map(|(id, account)| (*id, account))
     }
 
-    pub(super) fn get(&self, association: AssociationId) -> Option<&Account> {
-        self.all.get(association.index().checked_sub(self.first)?)
+    pub(super) fn get(&self, association: AssociationId) -> &Account {
+        self.all.get(&association).unwrap_or(&self.empty)
     }
 
     /// Borrows all limit scopes together with the account of `association`. Creates the account if it does not exist
@@ -138,12 +128,8 @@ impl Accounts {
     pub(super) fn borrow_scopes_and_account(
         &mut self,
         association: AssociationId,
-    ) -> (&mut LimitScopes, Option<&mut Account>) {
-        let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.scopes, None) };
-        if self.all.len() <= at {
-            self.all.resize_with(at + 1, Account::default);
-        }
-        (&mut self.scopes, self.all.get_mut(at))
+    ) -> (&mut LimitScopes, &mut Account) {
+        (&mut self.scopes, self.all.entry(association).or_default())
     }
 
     /// Subtracts the amounts `before` of a job from the counters, and adds the amounts `after`.
@@ -154,7 +140,7 @@ impl Accounts {
             return;
         }
         let Some(association) = after.association else { return };
-        let (scopes, Some(account)) = self.borrow_scopes_and_account(association) else { return };
+        let (scopes, account) = self.borrow_scopes_and_account(association);
         account.usage.count_job(before, false);
         account.usage.count_job(after, true);
         if let Some(ids) = &account.scope_ids {
@@ -170,8 +156,7 @@ impl Accounts {
         let counted = counted.flat_map(|id| self.scopes_of(id, before.queue.as_ref()));
         let counted: Vec<ScopeId> = counted.map(|(id, _)| id).collect();
         let (scopes, account) = self.borrow_scopes_and_account(id);
-        let ids = account.map(|account| account.scope_ids()).unwrap_or_default();
-        let entered = ids.iter().filter(|id| !counted.contains(id));
+        let entered = account.scope_ids().iter().filter(|id| !counted.contains(id));
         scopes.update_scopes(entered, after, |scope| scope.taken += 1);
     }
 
@@ -180,17 +165,7 @@ impl Accounts {
         &self,
         association: AssociationId,
     ) -> impl Iterator<Item = (&Class, &HeldLine)> {
-        self.get(association).into_iter().flat_map(|account| &account.held)
-    }
-
-    /// Returns the held jobs of `class` in `association`, or `None` if there are none.
-    pub(super) fn jobs_of_class(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
-        self.get(association)?.held.get(class)
-    }
-
-    /// Returns the ids of the scopes that can hold jobs of an association, the narrowest first.
-    pub(super) fn scope_ids(&self, association: AssociationId) -> &[ScopeId] {
-        self.get(association).map(Account::scope_ids).unwrap_or_default()
+        self.get(association).held.iter()
     }
 
     /// Returns the scopes that can hold jobs of an association, the narrowest first.
@@ -198,7 +173,7 @@ impl Accounts {
         &self,
         association: AssociationId,
     ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
-        self.scope_ids(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
+        self.get(association).scope_ids().iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
     }
 
     /// Returns the scopes that can hold jobs of an association in `queue`, the narrowest first.
@@ -216,7 +191,7 @@ impl Accounts {
             return;
         }
         let (scopes, account) = self.borrow_scopes_and_account(id);
-        if let Some(account) = account.filter(|account| account.scope_ids.is_none())
+        if account.scope_ids.is_none()
             && let Some(association) = book.association(id)
         {
             account.scope_ids =
@@ -229,8 +204,8 @@ impl Accounts {
     pub(super) fn apply_scope_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
         // If a budget changes, the limits change too. So only the limits and the budget windows are compared.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
-        if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
-            && list_windows(self.scopes.accounts()) == list_windows(&accounts)
+        if Arc::ptr_eq(&self.scopes.limits, book.site_limits())
+            && list_windows(&self.scopes.accounts) == list_windows(&accounts)
         {
             for ((target, amount), account) in accounts {
                 self.scopes.set_spent_amount(target, amount, account.spent);
@@ -242,9 +217,10 @@ impl Accounts {
         if had_no_limits && self.scopes.has_no_limits() {
             return false;
         }
-        for index in self.first..self.first + self.all.len() {
-            let Some(id) = AssociationId::from_index(index) else { continue };
-            let (_, Some(account)) = self.borrow_scopes_and_account(id) else { continue };
+        let mut ids: Vec<AssociationId> = self.all.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let (_, account) = self.borrow_scopes_and_account(id);
             (account.scope_ids, account.waiting) = Default::default();
             if !account.is_idle() {
                 self.assign_scopes(book, id);

@@ -245,7 +245,8 @@ pub struct ScopeUsage {
 /// A limit on active jobs over a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveJobsLimit {
-    target: Target,
+    /// The association, bank, user or queue whose jobs the limit counts.
+    pub target: Target,
     queue: Option<QueueName>,
     active: u64,
     cap: Limit,
@@ -256,11 +257,6 @@ impl ActiveJobsLimit {
     pub fn name(&self) -> &'static str {
         let amount = Amount { stage: Stage::Active, measure: Measure::Jobs };
         ScopeRow { scope: self.target.scope(self.queue.is_some()), amount }.name()
-    }
-
-    /// Returns the association, bank, user or queue whose jobs the limit counts.
-    pub fn target(&self) -> &Target {
-        &self.target
     }
 
     /// Returns how many more jobs the limit admits.
@@ -340,7 +336,7 @@ impl<'a> Limits<'a> {
         let ledger = self.ledger;
         let job_scopes = job
             .and_then(Job::association)
-            .map(|association| ledger.accounts.scope_ids(association))
+            .map(|association| ledger.accounts.get(association).scope_ids())
             .unwrap_or_default();
         let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.list_preceding(asker));
         ledger.accounts.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
@@ -370,7 +366,7 @@ impl<'a> Limits<'a> {
     ) -> impl Iterator<Item = (Option<ScopeId>, Cow<'a, LimitScope>)> {
         let Limits { ledger, book } = self;
         let scopes = &ledger.accounts.scopes;
-        let ids = ledger.accounts.get(association).and_then(|account| account.scope_ids.as_deref());
+        let ids = ledger.accounts.get(association).scope_ids.as_deref();
         // Reading the stored scopes is faster than searching the limits.
         let joined = ids.into_iter().flat_map(select);
         let joined = joined.filter_map(|id| Some((Some(*id), Cow::Borrowed(scopes.get(*id)?))));
@@ -474,8 +470,7 @@ impl<'a> Limits<'a> {
 
     /// Returns the active jobs and the amounts of an association in all queues, without queues that are exempt from its limits.
     pub fn sum_usage_over_queues(self, association: AssociationId) -> (u64, Tally) {
-        let usage = self.ledger.accounts.usage(association);
-        usage.map(|usage| usage.without_exempt_queues(self.book.site_limits())).unwrap_or_default()
+        self.ledger.accounts.usage(association).without_exempt_queues(self.book.site_limits())
     }
 
     /// Returns how many more jobs in `queue` the cap on active jobs of an association admits.
@@ -517,10 +512,11 @@ impl<'a> Limits<'a> {
         let is_wanted =
             |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
         let Some((scope, _)) = accounts.all_scopes_of(association).find(is_wanted) else { return Vec::new() };
-        let is_member = |account: &&Account| account.scope_ids().contains(&scope);
-        let members = accounts.iter().map(|(_, account)| account).filter(is_member);
-        let jobs = members.flat_map(|account| account.counted.iter().copied());
-        let limits = accounts.scopes.limits();
+        let is_member = |(_, account): &(AssociationId, &Account)| account.scope_ids().contains(&scope);
+        let mut members: Vec<(AssociationId, &Account)> = accounts.iter().filter(is_member).collect();
+        members.sort_unstable_by_key(|(id, _)| *id);
+        let jobs = members.iter().flat_map(|(_, account)| account.counted.iter().copied());
+        let limits = &accounts.scopes.limits;
         let counts = |job: &Job| limits.counts_in(Some(target), queue, job.queue.as_deref());
         let is_here = |(_, id): &(LatestEnd, JobId)| self.ledger.job(*id).is_some_and(counts);
         let mut jobs: Vec<(LatestEnd, JobId)> = jobs.filter(is_here).take(most).collect();
@@ -530,16 +526,13 @@ impl<'a> Limits<'a> {
 
     /// Returns all limits over scopes that the site set, with the amounts in use.
     pub fn scope_usages(self) -> Vec<ScopeUsage> {
-        let limits = self.ledger.accounts.scopes.limits().iter().map(|(target, queue, amount, cap)| {
-            SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap }
-        });
-        limits.map(|limit| self.find_scope_usage(limit)).collect()
+        self.ledger.accounts.scopes.limits.iter().map(|limit| self.find_scope_usage(limit)).collect()
     }
 
     /// Returns the limits over scopes that count the jobs of `user` in `bank`, each with its name and the amounts in use.
     pub fn list_scope_usages_of_user(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
         let mut usages = Vec::new();
-        for (target, queue, caps) in self.ledger.accounts.scopes.limits().list_limits_of_user(user, bank) {
+        for (target, queue, caps) in self.ledger.accounts.scopes.limits.list_limits_of_user(user, bank) {
             usages.extend(caps.iter().map(|(&amount, &cap)| {
                 let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
@@ -575,7 +568,7 @@ impl<'a> Limits<'a> {
     ) -> Vec<ActiveJobsLimit> {
         let accounts = &self.ledger.accounts;
         let moved_scopes = moved
-            .and_then(|job| accounts.get(job.association()?)?.scope_ids.as_deref())
+            .and_then(|job| accounts.get(job.association()?).scope_ids.as_deref())
             .map(|scopes| &*scopes.active)
             .unwrap_or_default();
         let counts_moved = |id: Option<ScopeId>, scope: &LimitScope| {

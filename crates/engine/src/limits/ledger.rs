@@ -124,8 +124,9 @@ impl Ledger {
         let footprint = job.footprint();
         self.index_job(id, &job, &footprint, true);
         self.accounts.count_job(&footprint.with_zero_amounts(), &footprint);
-        let account = footprint.association.and_then(|it| self.accounts.borrow_scopes_and_account(it).1);
-        account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
+        if let Some(association) = footprint.association {
+            self.accounts.borrow_scopes_and_account(association).1.latest_queue.clone_from(&job.queue);
+        }
         self.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job) });
         self.update_overtaken_jobs(None);
     }
@@ -219,7 +220,7 @@ impl Ledger {
     /// Replaces the site's limits by the limits in `book`. If the limits changed, counts all jobs of the ledger
     /// again.
     pub fn apply_scope_limits(&mut self, book: &Book) {
-        let accounts = self.accounts.scopes.accounts().clone();
+        let accounts = self.accounts.scopes.accounts.clone();
         self.apply_budget_limits(book, accounts);
     }
 
@@ -236,7 +237,7 @@ impl Ledger {
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
             let (scopes, account) = self.accounts.borrow_scopes_and_account(association);
-            if let Some(ids) = account.and_then(|account| account.scope_ids.as_deref()) {
+            if let Some(ids) = &account.scope_ids {
                 let footprint = job.footprint();
                 scopes.count_job(ids, &footprint.with_zero_amounts(), &footprint);
             }
@@ -308,7 +309,7 @@ impl Ledger {
             }
             return;
         };
-        let (_, Some(account)) = self.accounts.borrow_scopes_and_account(association) else { return };
+        let (_, account) = self.accounts.borrow_scopes_and_account(association);
         let was_held = !account.held.is_empty();
         account.index_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();

@@ -133,7 +133,7 @@ impl OvertakenJobs {
         association: AssociationId,
         is_left: impl Fn(AssociationId) -> bool,
     ) -> Option<AssociationId> {
-        let scope_ids = accounts.scope_ids(association);
+        let scope_ids = accounts.get(association).scope_ids();
         let is_shared = |it: &&OvertakenJob| {
             let mut scopes = accounts.scopes_of(it.association, it.queue.as_ref());
             scopes.any(|(id, _)| scope_ids.contains(&id))

@@ -91,7 +91,7 @@ impl Unplaced {
         let first = if lines.is_empty() { None } else { find_head_job(&ledger.accounts, association, None) };
         let overtaken = ledger.overtaken.iter().filter(|it| it.association == association);
         let overtaken: Vec<JobId> = overtaken.map(|it| it.job).collect();
-        let is_placed = !lines.is_empty() || !ledger.accounts.get(association)?.waiting.is_in_no_line();
+        let is_placed = !lines.is_empty() || !ledger.accounts.get(association).waiting.is_in_no_line();
         (is_placed || !overtaken.is_empty()).then_some(Unplaced { association, first, lines, overtaken })
     }
 
@@ -115,7 +115,7 @@ impl ScanCursor {
         let mut outdated = ledger.held.take_outdated_associations();
         if !is_alone {
             let (scopes, account) = ledger.accounts.borrow_scopes_and_account(own);
-            for id in account.into_iter().flat_map(|account| account.scope_ids()) {
+            for id in account.scope_ids() {
                 outdated.extend(scopes.take_reordered_associations(*id));
             }
             let scopes = ledger.accounts.all_scopes_of(own);
@@ -149,23 +149,22 @@ impl ScanCursor {
         for (id, head, least) in lines {
             let keeps_headroom = ledger.overtaken.kept_in(id).next().is_some();
             let (scopes, account) = ledger.accounts.borrow_scopes_and_account(association);
-            let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
-                continue;
-            };
+            let (Some(scope), key) = (scopes.get_mut(id), key(head)) else { continue };
             let new = PositionInScope { head: key.head, since: scope.taken, key: None };
             let place = account.waiting.by_scope.entry(id).or_insert(new);
             if place.head != key.head {
                 *place = new;
             }
             place.key = Some(key);
-            scope.add_association_to_line(key, least, place.since);
+            scope.line.insert(key, least);
+            scope.since.insert((place.since, association));
             self.update_search_position(id, key);
             if scope.taken.saturating_sub(place.since) >= OVERTAKEN && !keeps_headroom {
                 overtaken_heads.push((id, key.head));
             }
         }
         let (_, account) = ledger.accounts.borrow_scopes_and_account(association);
-        account.into_iter().for_each(|account| account.waiting.key = first.map(key));
+        account.waiting.key = first.map(key);
         let to_protect: BTreeSet<JobId> =
             overtaken.into_iter().chain(overtaken_heads.iter().map(|(_, id)| *id)).collect();
         let mut is_changed = false;
@@ -178,7 +177,7 @@ impl ScanCursor {
         overtaken_heads.retain(|(_, head)| !ledger.overtaken.contains(*head));
         for (id, _) in overtaken_heads {
             let (scopes, account) = ledger.accounts.borrow_scopes_and_account(association);
-            let place = account.and_then(|account| account.waiting.by_scope.get_mut(&id));
+            let place = account.waiting.by_scope.get_mut(&id);
             let (Some(scope), Some(place)) = (scopes.get_mut(id), place) else { continue };
             scope.since.remove(&(place.since, association));
             place.since = scope.taken;
@@ -200,7 +199,7 @@ impl ScanCursor {
             return Some(first);
         }
         let own = Some(self.association()).filter(|own| !self.was_tried(*own));
-        let mut best = own.and_then(|own| ledger.accounts.get(own)?.waiting.key);
+        let mut best = own.and_then(|own| ledger.accounts.get(own).waiting.key);
         let scopes = ledger.accounts.all_scopes_of(self.association());
         for (id, scope) in scopes.filter(|(_, scope)| !scope.line.is_empty()) {
             best = best.into_iter().chain(self.find_next_in_scope(&ledger.overtaken, id, scope)).min();
@@ -250,7 +249,7 @@ fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Opt
         return None;
     }
     let is_new = |association: &AssociationId| {
-        let place = ledger.accounts.get(*association).and_then(|account| account.waiting.by_scope.get(&id));
+        let place = ledger.accounts.get(*association).waiting.by_scope.get(&id);
         place.is_some_and(|place| !ledger.overtaken.contains(place.head))
     };
     overtaken.map(|(_, association)| *association).find(is_new)
@@ -292,9 +291,10 @@ fn list_scopes_of_held_jobs(ledger: &Ledger, book: &Book, association: Associati
 /// Removes an association from all waiting lists.
 fn remove_association_from_waiting_lists(accounts: &mut Accounts, association: AssociationId) {
     let (scopes, account) = accounts.borrow_scopes_and_account(association);
-    for (id, place) in account.into_iter().flat_map(|account| &mut account.waiting.by_scope) {
+    for (id, place) in &mut account.waiting.by_scope {
         if let (Some(key), Some(scope)) = (place.key.take(), scopes.get_mut(*id)) {
-            scope.remove_association_from_line(key, place.since);
+            scope.line.remove(key);
+            scope.since.remove(&(place.since, association));
         }
     }
 }

@@ -88,8 +88,7 @@ impl ScanCursor {
     ) -> Option<Released> {
         loop {
             let association = self.choose_association(ledger)?;
-            let waits =
-                ledger.accounts.get(association).is_some_and(|account| !account.waiting.is_in_no_line());
+            let waits = !ledger.accounts.get(association).waiting.is_in_no_line();
             if !half_pushed.contains(&association)
                 && !ledger.held.may_skip_scan(association, self.candidates, waits)
             {
@@ -225,7 +224,7 @@ impl HeldJobScan {
     ) -> Option<Released> {
         loop {
             while let Some((class, after)) = self.unsearched.pop() {
-                let Some(line) = ledger.accounts.jobs_of_class(association, &class) else { continue };
+                let Some(line) = ledger.accounts.get(association).held.get(&class) else { continue };
                 let headroom = Limits::new(ledger, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
                 let is_changeable = |size| {
@@ -237,7 +236,7 @@ impl HeldJobScan {
                 }
             }
             let Reverse((_, id, class)) = self.found.pop()?;
-            let line = ledger.accounts.jobs_of_class(association, &class);
+            let line = ledger.accounts.get(association).held.get(&class);
             let is_held = line.is_some_and(|line| line.contains(id));
             let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;

@@ -88,16 +88,6 @@ impl LimitScope {
     pub fn lacks_budget(&self, size: Size) -> bool {
         self.counters.iter().any(|it| it.amount.is_budget() && it.lacks_headroom(size))
     }
-
-    pub fn add_association_to_line(&mut self, key: LineKey, least: Size, since: u64) {
-        self.line.insert(key, least);
-        self.since.insert((since, key.association));
-    }
-
-    pub fn remove_association_from_line(&mut self, key: LineKey, since: u64) {
-        self.line.remove(key);
-        self.since.remove(&(since, key.association));
-    }
 }
 
 /// Returns true if the limits of the scope are budgets. A scope never has both budgets and other limits.
@@ -122,11 +112,11 @@ pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 /// All limit scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitScopes {
-    limits: Arc<SiteLimits>,
+    pub limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
     /// The id of each scope. The key has the target, the queue, and true if the limits of the scope are budgets.
     ids: FxHashMap<(Target, Option<QueueName>, bool), ScopeId>,
-    accounts: BudgetAccounts,
+    pub accounts: BudgetAccounts,
     /// Increases each time priorities have changed.
     epoch: u64,
 }
@@ -135,11 +125,6 @@ impl LimitScopes {
     /// Returns an empty table of scopes for the given limits and budgets.
     pub fn with_limits(limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
         LimitScopes { limits: Arc::clone(limits), accounts, ..LimitScopes::default() }
-    }
-
-    /// Returns the spent amount and the window of each budget.
-    pub fn accounts(&self) -> &BudgetAccounts {
-        &self.accounts
     }
 
     /// Returns the spent amount and the window of a budget. Returns the default for a limit that is not a budget.
@@ -156,10 +141,6 @@ impl LimitScopes {
         let account = *account;
         let counters = id.and_then(|id| self.get_mut(id)).into_iter().flat_map(|scope| &mut scope.counters);
         counters.filter(|counter| counter.amount == amount).for_each(|counter| counter.account = account);
-    }
-
-    pub fn limits(&self) -> &Arc<SiteLimits> {
-        &self.limits
     }
 
     /// Returns true if the site has set no limits over scopes.

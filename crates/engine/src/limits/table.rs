@@ -176,20 +176,20 @@ impl Rules {
         book: &'a Book,
         association: &Association,
         queue: Option<&QueueName>,
-        usage: Option<&Usage>,
+        usage: &Usage,
         convert: impl Fn(AppliedLimit<'a>) -> T,
     ) -> Vec<T> {
         let count_queue = |queue: &Queue| {
-            let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.tally_in_queue(queue));
             let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
-            let add = |sum: Tally, queue: &QueueName| sum.zip(count(queue.as_str()), u64::saturating_add);
-            virtual_queues.fold(count(queue.name.as_str()), add)
+            let add =
+                |sum: Tally, queue: &QueueName| sum.zip(usage.tally_in_queue(queue), u64::saturating_add);
+            virtual_queues.fold(usage.tally_in_queue(&queue.name), add)
         };
         let name = queue.map(QueueName::as_str);
         let mut queues = book.queues_of(name).map(|queue| (queue, count_queue(queue)));
         let queues = [queues.next(), queues.next()];
         let limits = book.site_limits();
-        let total = usage.map_or(Tally::default(), |usage| usage.without_exempt_queues(limits).1);
+        let total = usage.without_exempt_queues(limits).1;
         let is_counted = limits.counts_in(None, None, name);
         let mut applied = Vec::with_capacity(CAPACITY);
         for (hold, Rule { stage, caps, .. }) in self.all() {

@@ -54,12 +54,8 @@ pub struct Pending<T> {
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Pending {
-            queues: Vec::new(),
-            by_name: BTreeMap::new(),
-            positions: JobMap::default(),
-            stale: BTreeSet::new(),
-        }
+        let (queues, by_name, positions, stale) = Default::default();
+        Pending { queues, by_name, positions, stale }
     }
 }
 

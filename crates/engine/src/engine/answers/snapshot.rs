@@ -303,7 +303,7 @@ fn add_to_user(users: &mut Vec<UserSnapshot>, userid: UserId, association: Assoc
 
 /// Returns removed associations with live jobs, of one user or of all users.
 fn list_removed_associations(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapshot> {
-    let has_jobs = |id| view.ledger.accounts().active_jobs(id) > 0;
+    let has_jobs = |id| view.ledger.accounts().usage(id).active_jobs > 0;
     let is_shown = |user_of: UserId| user.is_none_or(|only| only == user_of);
     let gone = view.book.removed().filter(|(id, record)| has_jobs(*id) && is_shown(record.user));
     let shown = gone.map(|(id, record)| AssociationSnapshot {
@@ -324,8 +324,7 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
     let latest = view.ledger.accounts().latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
     let (active_jobs, total) = view.limits().sum_usage_over_queues(id);
     let Tally { run, sched, .. } = total;
-    let queues = usage.into_iter().flat_map(|usage| usage.queues());
-    let queue_usage = queues.map(|(name, tally)| {
+    let queue_usage = usage.queues().map(|(name, tally)| {
         let Tally { run, sched, .. } = tally;
         let shown = QueueUsage {
             cur_run_jobs: convert_to_signed(run.jobs()),

@@ -316,7 +316,7 @@ pub fn standings(view: &View<'_>, wanted: &AssociationFilter, now: f64) -> Assoc
     };
     match wanted.user {
         Some(user) => {
-            let has_jobs = |id| view.ledger.accounts().active_jobs(id) > 0;
+            let has_jobs = |id| view.ledger.accounts().usage(id).active_jobs > 0;
             let shown = |id| view.book.is_in_force(id) || has_jobs(id);
             let mut own = view
                 .book
@@ -341,7 +341,7 @@ fn show_association(
 ) -> AssociationStanding {
     let index = view.standing.find(record.user, &record.bank);
     let usage = view.ledger.accounts().usage(id);
-    let run = usage.map(|usage| usage.total.given).unwrap_or_default();
+    let run = usage.total.given;
     let node = index.and_then(|index| view.standing.node(index)).filter(|_| view.is_live());
     AssociationStanding {
         userid: record.user,
@@ -409,8 +409,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     shown.extend(
         own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show_holding(holding, None)),
     );
-    let used =
-        view.ledger.accounts().usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
+    let used = view.ledger.accounts().usage(id).queues().map(|(name, _)| name);
     let limits = view.book.site_limits();
     // A limit on a parent queue also counts the jobs in its virtual queues.
     let queues = record.queues.iter().chain(used).flat_map(|queue| [Some(queue), limits.parent_queue(queue)]);

@@ -133,7 +133,7 @@ pub fn check_job(
     let mut active_limits = view.limits().active_jobs_limits(association, job.queue.as_ref(), None);
     let all = limits.len() + active_limits.len();
     limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_limit_use(target)));
-    active_limits.retain(|limit| open.shows_limit_use(limit.target()));
+    active_limits.retain(|limit| open.shows_limit_use(&limit.target));
     checked.leaves_out_shared_limits = limits.len() + active_limits.len() < all;
     let own = view.limits().active_headroom(association, facts.queue);
     let in_scopes = active_limits.iter().min_by_key(|limit| limit.headroom());

@@ -78,7 +78,7 @@ pub fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&Q
     if shared.book.association(association).is_none() {
         return false;
     }
-    let active = shared.ledger.accounts().active_jobs(association);
+    let active = shared.ledger.accounts().usage(association).active_jobs;
     if shared.ledger.accounts().are_running_jobs_in_scopes(association) {
         return true;
     }

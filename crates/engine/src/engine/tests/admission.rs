@@ -189,7 +189,7 @@ fn a_job_submitted_before_any_push_is_neither_held_nor_counted() {
     host.send_event(Event::Associations(vec![record(changed_association, "A")]));
     assert_eq!(states(&host), [Some(State::Priority); 4], "records move no job");
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
-    assert_eq!(host.engine.ledger().accounts().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
+    assert_eq!(host.engine.ledger().accounts().usage(id).active_jobs, 2, "the jobs are counted");
     host.send_event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
     host.push(vec![record(Association { max_running_jobs: Limit(2), ..association(7, "A") }, "A")]);

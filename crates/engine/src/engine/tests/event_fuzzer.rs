@@ -410,8 +410,7 @@ fn assert_engine_agrees(engine: &Engine, oracle: &JobStageOracle) {
     let shown = (sum(|one| one.cur_active_jobs), sum(|one| one.cur_run_jobs), sum(|one| one.cur_sched_jobs));
     assert_eq!(shown, oracle.counts(), "counts of all associations, of {oracle:?}");
     let (book, ledger) = (&engine.shared.book, &engine.shared.ledger);
-    let usages =
-        book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.accounts().usage(id));
+    let usages = book.associations(None).chain(book.removed()).map(|(id, _)| ledger.accounts().usage(id));
     let gpus: u64 = usages.map(|usage| usage.total.run.gpus()).sum();
     assert_eq!(gpus, oracle.running_gpus(), "GPUs of running jobs, of {oracle:?}");
 }

@@ -133,7 +133,7 @@ fn the_rest_request_removes_our_dependencies_and_reserves_no_headroom() {
     assert_eq!(list_job_outcomes(&host), []);
     let ledger = host.engine.ledger();
     let association = ledger.job(held).and_then(|job| job.association()).unwrap();
-    assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved_run.jobs(), 0);
+    assert_eq!(ledger.accounts().usage(association).total.reserved_run.jobs(), 0);
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn a_job_in_sched_is_held_after_an_update_to_a_full_queue_that_no_plugin_checked
     assert_eq!(list_whether_jobs_may_run(&host, &[job_a, job_b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
-        host.engine.ledger().accounts().usage(id).unwrap().total.sched.jobs(),
+        host.engine.ledger().accounts().usage(id).total.sched.jobs(),
         1,
         "the held job no longer counts as scheduled"
     );

@@ -215,7 +215,7 @@ impl World {
         for record in &self.site.records {
             let (user, bank) = (record.association.user, record.association.bank.as_str());
             let id = self.host.engine.book().find(user, Some(bank)).unwrap();
-            let usage = self.host.engine.ledger().accounts().usage(id).cloned().unwrap_or_default();
+            let usage = self.host.engine.ledger().accounts().usage(id);
             let mine = |job: &&HostJob| job.user == user.0 && job.bank.as_deref().unwrap_or("A") == bank;
             let jobs: Vec<&HostJob> = self.host.jobs.values().filter(mine).collect();
             let sum = |state: State, of: fn(&HostJob) -> u64| -> u64 {
@@ -260,7 +260,7 @@ impl World {
         for record in &self.site.records {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
-            let Some(usage) = self.host.engine.ledger().accounts().usage(id) else { continue };
+            let usage = self.host.engine.ledger().accounts().usage(id);
             let counts = self.host.engine.view().limits().sum_usage_over_queues(id).1;
             assert!(
                 limits.max_sched_jobs.admits(counts.sched.jobs(), 0),

@@ -103,7 +103,7 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_under_no_limit() {
     host.end_job(held_job);
     assert_eq!(answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
-    assert_eq!(host.engine.ledger().accounts().usage(association).unwrap().active_jobs, 0);
+    assert_eq!(host.engine.ledger().accounts().usage(association).active_jobs, 0);
 }
 
 /// Returns the number of pending jobs whose priority is stale.

@@ -110,7 +110,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().has_job(id));
         let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
-        assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.run.jobs(), running);
+        assert_eq!(engine.ledger().accounts().usage(association).total.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         assert!(!engine.view().is_replaying());
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Copies a part of the ledger. The engine simulates releases in the copy, to predict when a held job is released.
 
-use super::super::{Accounts, Size};
-use super::{Account, Class, Job, JobRow, Ledger};
+use super::super::Size;
+use super::{Class, Job, JobRow, Ledger};
 use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId};
 use serde::{Deserialize, Serialize};
@@ -54,12 +54,9 @@ impl Ledger {
     /// has no limit scopes, because jobs of other associations count in the scopes too.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
         let original = self.accounts.get(association);
-        let mut account = Account {
-            usage: original.map(|account| account.usage.clone()).unwrap_or_default(),
-            unread: original.map_or(0, |account| account.unread),
-            ..Account::default()
-        };
         let mut excerpt = Ledger::new(self.rules);
+        let (_, account) = excerpt.accounts.borrow_scopes_and_account(association);
+        (account.usage, account.unread) = (original.usage.clone(), original.unread);
         for id in jobs {
             let Some(job) = self.job(id).filter(|job| job.association() == Some(association)) else {
                 continue;
@@ -70,7 +67,6 @@ impl Ledger {
             excerpt.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job.clone()) });
         }
         excerpt.stopped = self.stopped.clone();
-        excerpt.accounts = Accounts::create_for_one_association(association, account);
         excerpt
     }
 }

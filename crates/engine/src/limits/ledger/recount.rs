@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts all jobs of the ledger again, and compares the result with the stored counters.
 
-use super::{Account, Ledger};
+use super::super::Usage;
+use super::Ledger;
 use crate::accounts::AssociationId;
 use std::collections::BTreeSet;
 
@@ -69,7 +70,7 @@ impl Ledger {
         let stale = self
             .accounts
             .iter()
-            .filter(|(id, account)| !live.contains(id) && !account.usage.equals(&empty.usage));
+            .filter(|(id, account)| !live.contains(id) && !account.usage.equals(&Usage::default()));
         drift.extend(stale.map(|(id, _)| (id, "counts without jobs".to_owned())));
         drift
     }

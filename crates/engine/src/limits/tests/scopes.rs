@@ -105,6 +105,8 @@ fn a_scope_orders_associations_only_if_two_have_held_jobs() {
 fn a_change_of_limits_assigns_scopes_only_to_associations_with_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, LAST, Phase::Depend));
+    add_job(&mut ledger, &book, 2, make_job_of_user(&book, 1, Phase::Depend));
+    ledger.remove(JobId(2));
     let (other, _) = make_site();
     ledger.apply_scope_limits(&other);
     let count_members = |ledger: &Ledger| {
@@ -278,7 +280,7 @@ fn a_recount_clears_the_waiting_lists_and_the_overtaken_jobs() {
             scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)),
         )
     };
-    for id in ledger.accounts.scope_ids(find_association(&book, 1)).to_vec() {
+    for id in ledger.accounts.get(find_association(&book, 1)).scope_ids().to_vec() {
         ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.request_all_position_updates();

@@ -90,7 +90,7 @@ fn limits_in_the_record_of_an_association_do_not_count_jobs_of_exempt_queues() {
     let standing = host.engine.view();
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
     assert_eq!(
-        (standing.limits().sum_usage_over_queues(id).0, standing.ledger.accounts().active_jobs(id)),
+        (standing.limits().sum_usage_over_queues(id).0, standing.ledger.accounts().usage(id).active_jobs),
         (1, 2)
     );
     let held = host.submit(job_in("q1")).unwrap();
