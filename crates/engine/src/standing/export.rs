@@ -47,7 +47,7 @@ pub struct Bookmark {
     entry: usize,
     /// The index among the ended jobs of the association `entry`.
     job: usize,
-    /// The [`UsageEntry::version`](super::usage::UsageEntry::version) of the association when the position was stored.
+    /// The [`Jobs::version`](super::usage::Jobs::version) of the association when the position was stored.
     version: u32,
 }
 
@@ -90,10 +90,10 @@ impl Standing {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
             // If the indices of the ended jobs have changed since the last page, the association is exported again from its first job.
-            let is_same = number == from.entry && entry.version() == from.version;
+            let is_same = number == from.entry && entry.jobs().version == from.version;
             for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
                 if jobs.len() >= max {
-                    return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.version() }));
+                    return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.jobs().version }));
                 }
                 jobs.extend(self.usages.build_ended_record(entry, tracked));
             }

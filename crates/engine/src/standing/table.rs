@@ -26,17 +26,12 @@ pub struct EndedRun {
 }
 
 /// The position of a job in the usage table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     entry: u32,
-    slot: Slot,
-}
-
-/// The index of the job among the running or the ended jobs of its association.
-#[derive(Clone, Copy, Debug)]
-enum Slot {
-    Running(u32),
-    Ended(u32),
+    /// The index of the job among the running or the ended jobs of its association.
+    slot: u32,
+    has_ended: bool,
 }
 
 /// The usages of all associations, and the jobs that count in them.
@@ -52,7 +47,8 @@ pub struct UsageTable {
     retention: Retention,
     /// The number of ended jobs that are kept.
     ended: usize,
-    keep_all: bool,
+    /// True if all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
+    pub keeps_all_ended: bool,
     /// True if the table keeps all ended jobs that no pushed usage includes. Budgets need these jobs, because budgets
     /// charge each job separately, up to its time limit.
     pub keeps_uncovered: bool,
@@ -67,24 +63,18 @@ impl UsageTable {
         UsageTable { retention, ..UsageTable::default() }
     }
 
-    /// Sets whether all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
-    pub fn keep_all_ended_jobs(&mut self, on: bool) {
-        self.keep_all = on;
-    }
-
     /// Returns all ended jobs that were not evicted.
     pub fn ended_jobs(&self) -> impl Iterator<Item = EndedRun> {
         self.entries.iter().flat_map(move |entry| {
-            let ended = entry.jobs.iter().flat_map(|jobs| &jobs.ended);
-            ended.filter_map(move |tracked| self.build_run(entry, tracked))
+            entry.jobs().ended.iter().filter_map(move |tracked| self.build_run(entry, tracked))
         })
     }
 
     /// Returns an ended job that was not evicted.
     pub fn ended_job(&self, id: JobId) -> Option<EndedRun> {
-        let Place { entry, slot: Slot::Ended(slot) } = *self.by_id.get(&id)? else { return None };
+        let Place { entry, slot, has_ended: true } = *self.by_id.get(&id)? else { return None };
         let entry = self.entries.get(entry as usize)?;
-        self.build_run(entry, entry.jobs.as_ref()?.ended.get(slot as usize)?)
+        self.build_run(entry, entry.jobs().ended.get(slot as usize)?)
     }
 
     fn build_run(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<EndedRun> {
@@ -228,10 +218,10 @@ impl UsageTable {
         let at = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
         let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
         tracked.doubtful = entry.may_be_evicted(job.start);
-        let jobs = entry.jobs.get_or_insert_default();
-        let slot = Slot::Running(jobs.running.len() as u32);
+        let jobs = entry.jobs_mut();
+        let slot = jobs.running.len() as u32;
         jobs.running.push(tracked);
-        self.by_id.insert(job.id, Place { entry: at, slot });
+        self.by_id.insert(job.id, Place { entry: at, slot, has_ended: false });
         self.agenda.mark_usage_changed(entry, at);
         Ok(())
     }
@@ -239,8 +229,8 @@ impl UsageTable {
     /// Records that `job` ended at `end`, in seconds since the epoch. Returns an error if its start or `end` is not a valid time.
     pub fn track_end(&mut self, job: &Job, end: f64) -> Result<(), InvalidJobTime> {
         let at = match self.by_id.get(&job.id).copied() {
-            Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running_job(job.id, end),
-            Some(Place { entry, slot: Slot::Ended(slot) }) => {
+            Some(Place { has_ended: false, .. }) => return self.record_end_of_running_job(job.id, end),
+            Some(Place { entry, slot, .. }) => {
                 self.merge_repeated_job_end(entry, slot, job, end);
                 entry
             }
@@ -261,7 +251,7 @@ impl UsageTable {
 
     /// Records the end of a job that is known to run. Does nothing for any other id.
     pub fn record_end_of_running_job(&mut self, id: JobId, end: f64) -> Result<(), InvalidJobTime> {
-        let Some(Place { entry, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() else {
+        let Some(Place { entry, slot, has_ended: false }) = self.by_id.get(&id).copied() else {
             return Ok(());
         };
         let tracked = self.take_running_job(entry, slot);
@@ -289,7 +279,7 @@ impl UsageTable {
 
     /// Removes a job that is stored as running but never started, or that this Flux instance no longer has.
     pub fn remove_job_stored_as_running(&mut self, id: JobId) {
-        if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
+        if let Some(Place { entry: at, slot, has_ended: false }) = self.by_id.get(&id).copied() {
             self.take_running_job(at, slot);
             self.by_id.remove(&id);
             if let Some(entry) = self.entries.get_mut(at as usize) {
@@ -298,16 +288,16 @@ impl UsageTable {
         }
     }
 
-    fn set_time_limit(&mut self, Place { entry, slot }: Place, seconds: f64) {
-        let Slot::Running(slot) = slot else { return };
-        let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
-        let tracked = jobs.and_then(|jobs| jobs.running.get_mut(slot as usize));
-        if let Some(tracked) = tracked {
-            let limited = tracked.run.limit_run_time(seconds);
-            if limited != tracked.run {
-                tracked.run = limited;
-                self.clear_usage_sum_of_ended_jobs(entry);
-            }
+    fn set_time_limit(&mut self, Place { entry, slot, has_ended }: Place, seconds: f64) {
+        if has_ended {
+            return;
+        }
+        let jobs = self.entry_mut(entry).map(UsageEntry::jobs_mut);
+        let Some(tracked) = jobs.and_then(|jobs| jobs.running.get_mut(slot as usize)) else { return };
+        let limited = tracked.run.limit_run_time(seconds);
+        if limited != tracked.run {
+            tracked.run = limited;
+            self.clear_usage_sum_of_ended_jobs(entry);
         }
     }
 
@@ -317,7 +307,7 @@ impl UsageTable {
 
     /// Removes a job from the running jobs of its association.
     fn take_running_job(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
-        let jobs = self.entries.get_mut(entry as usize)?.jobs.as_mut()?;
+        let jobs = self.entries.get_mut(entry as usize)?.jobs_mut();
         if slot as usize >= jobs.running.len() {
             return None;
         }
@@ -325,17 +315,17 @@ impl UsageTable {
         if let Some(moved) = jobs.running.get(slot as usize)
             && let Some(place) = self.by_id.get_mut(&moved.id)
         {
-            place.slot = Slot::Running(slot);
+            place.slot = slot;
         }
         Some(tracked)
     }
 
     fn add_ended(&mut self, at: u32, tracked: Tracked) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
-            let jobs = entry.jobs.get_or_insert_default();
-            let slot = Slot::Ended(jobs.ended.len() as u32);
+            let jobs = entry.jobs_mut();
+            let slot = jobs.ended.len() as u32;
             jobs.ended.push(tracked);
-            self.by_id.insert(tracked.id, Place { entry: at, slot });
+            self.by_id.insert(tracked.id, Place { entry: at, slot, has_ended: true });
             self.ended += 1;
         }
     }
@@ -344,9 +334,8 @@ impl UsageTable {
     /// of the association, is within its limit.
     pub(super) fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
         let Some(entry) = self.entries.get_mut(at as usize) else { return };
-        let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
         let Retention { jobs, each } = self.retention;
-        if self.keep_all || self.ended <= jobs || many <= each.saturating_mul(2) {
+        if self.keeps_all_ended || self.ended <= jobs || entry.jobs().ended.len() <= each.saturating_mul(2) {
             return;
         }
         let gone = entry.evict_ended(each, now, half_life, self.keeps_uncovered);
@@ -363,8 +352,8 @@ impl UsageTable {
             self.by_id.remove(&id);
         }
         let Some(entry) = self.entries.get(at as usize) else { return };
-        for (slot, tracked) in (0..).zip(entry.jobs.iter().flat_map(|jobs| &jobs.ended)) {
-            self.by_id.insert(tracked.id, Place { entry: at, slot: Slot::Ended(slot) });
+        for (slot, tracked) in (0..).zip(&entry.jobs().ended) {
+            self.by_id.insert(tracked.id, Place { entry: at, slot, has_ended: true });
         }
     }
 
@@ -372,8 +361,7 @@ impl UsageTable {
     /// nothing. This saves time when many jobs end at once.
     pub fn evict_ended_jobs_of_same_association(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
-        let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
-        if jobs.is_some_and(|jobs| jobs.unevictable_at != now) {
+        if self.entry(entry).is_some_and(|entry| entry.jobs().unevictable_at != now) {
             self.evict_ended(entry, now, half_life);
         }
     }
@@ -382,7 +370,7 @@ impl UsageTable {
     /// number applies, because job-list does not report GPUs.
     fn merge_repeated_job_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
         let (weights, charging) = (self.weights, &self.charging);
-        let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
+        let jobs = self.entries.get_mut(entry as usize).map(UsageEntry::jobs_mut);
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
         if let Some(ended) = tracked.run.with_end(end)
             && ended.end() < tracked.run.end()
@@ -413,20 +401,12 @@ impl UsageTable {
     pub(super) fn assert_job_positions(&self) {
         let mut found = 0;
         for (at, entry) in (0..).zip(&self.entries) {
-            let Some(jobs) = &entry.jobs else { continue };
-            for (slot, tracked) in (0_u32..).zip(&jobs.running) {
-                let place = self.by_id[&tracked.id];
-                assert!(
-                    place.entry == at && matches!(place.slot, Slot::Running(its) if its == slot),
-                    "{place:?}"
-                );
+            let jobs = entry.jobs();
+            for (slot, tracked) in (0..).zip(&jobs.running) {
+                assert_eq!(self.by_id[&tracked.id], Place { entry: at, slot, has_ended: false });
             }
-            for (slot, tracked) in (0_u32..).zip(&jobs.ended) {
-                let place = self.by_id[&tracked.id];
-                assert!(
-                    place.entry == at && matches!(place.slot, Slot::Ended(its) if its == slot),
-                    "{place:?}"
-                );
+            for (slot, tracked) in (0..).zip(&jobs.ended) {
+                assert_eq!(self.by_id[&tracked.id], Place { entry: at, slot, has_ended: true });
             }
             found += jobs.running.len() + jobs.ended.len();
         }

@@ -37,6 +37,12 @@ struct Base {
     counted: Watermark,
 }
 
+impl Base {
+    fn covers(&self, job: &Tracked) -> bool {
+        job.run.end().is_some_and(|end| self.counted.covers(end))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Jobs {
     pub running: Vec<Tracked>,
@@ -52,13 +58,16 @@ pub(super) struct Jobs {
     pub unevictable_at: f64,
 }
 
-impl Default for Jobs {
-    fn default() -> Self {
-        let never = f64::NEG_INFINITY;
-        let (running, ended) = (Vec::new(), Vec::new());
-        Jobs { running, ended, sum: 0.0, sum_since: never, horizon: never, version: 0, unevictable_at: never }
-    }
-}
+/// The jobs of an association that has had none.
+const NO_JOBS: &Jobs = &Jobs {
+    running: Vec::new(),
+    ended: Vec::new(),
+    sum: 0.0,
+    sum_since: f64::NEG_INFINITY,
+    horizon: f64::NEG_INFINITY,
+    version: 0,
+    unevictable_at: f64::NEG_INFINITY,
+};
 
 /// Adds `used`, a usage at the time `at`, to `sum`, a usage at the time `since`. Returns the sum and its time, the later of the
 /// two.
@@ -85,7 +94,8 @@ pub(super) struct UsageEntry {
     pub key: Option<Key>,
     pub leaf: Option<NodeId>,
     base: Base,
-    pub jobs: Option<Box<Jobs>>,
+    /// `None` if the association has had no job. Most associations of a large site have none.
+    jobs: Option<Box<Jobs>>,
     /// The scaled usage without running jobs. `None` if the usage must be computed again, or if some of the usage
     /// begins after the last refresh.
     pub ended_sum: Option<f64>,
@@ -103,6 +113,14 @@ impl UsageEntry {
         UsageEntry { key: Some(key), ..UsageEntry::default() }
     }
 
+    pub fn jobs(&self) -> &Jobs {
+        self.jobs.as_deref().unwrap_or(NO_JOBS)
+    }
+
+    pub fn jobs_mut(&mut self) -> &mut Jobs {
+        self.jobs.get_or_insert_with(|| Box::new(NO_JOBS.clone()))
+    }
+
     /// Returns the user id and the bank of the jobs that count here; `None` if no job matches.
     pub fn job_key(&self) -> Option<(UserId, &BankName)> {
         match self.key.as_ref()? {
@@ -114,8 +132,7 @@ impl UsageEntry {
     /// Sets the pushed usage. If the pushed usage does not include all evicted jobs, does nothing, because the usage
     /// of evicted jobs cannot be split. If `always` is true, sets the pushed usage in any case.
     pub fn set_pushed(&mut self, usage: f64, since: f64, counted: Watermark, always: bool) {
-        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
-        if !always && !counted.covers(horizon) {
+        if !always && !counted.covers(self.jobs().horizon) {
             return;
         }
         self.base = Base { usage, since, counted };
@@ -135,22 +152,16 @@ impl UsageEntry {
     /// Returns the ended jobs from index `first` on that an export must list, each with its index. Leaves out jobs
     /// that the pushed usage includes, and jobs that [`UsageEntry::evicted`] includes.
     pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Tracked)> {
-        let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
-        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
-        let counts = move |job: &Tracked| !self.covers(job) && job.run.end().is_none_or(|end| end > horizon);
+        let Jobs { ended, horizon, .. } = self.jobs();
+        let counts = |job: &Tracked| !self.covers(job) && job.run.end().is_none_or(|end| end > *horizon);
         ended.iter().enumerate().skip(first).filter(move |(_, job)| counts(job))
-    }
-
-    /// Returns a number that changes when the indices of ended jobs change.
-    pub fn version(&self) -> u32 {
-        self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
     /// Returns the usage of evicted jobs, and the pushed usage of the association. The usage also includes kept jobs
     /// that ended before the last evicted job, because a restore treats these jobs as evicted.
     pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
-        let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
+        let jobs = self.jobs.as_deref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
         let uncovered = jobs.ended.iter().filter(|job| !self.covers(job));
         let early = uncovered.filter_map(|job| Some((job, job.run.end()?)));
         let early = early.filter(|(_, end)| *end <= jobs.horizon);
@@ -172,15 +183,14 @@ impl UsageEntry {
     /// Returns true if a restore may use `evicted`. Returns false if the pushed usage includes the evicted jobs
     /// already, or if this instance of the plugin has evicted jobs itself.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
-        let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
-        !has_own && !self.base.counted.covers(evicted.horizon)
+        self.jobs().horizon == f64::NEG_INFINITY && !self.base.counted.covers(evicted.horizon)
     }
 
     /// Restores the state that [`UsageEntry::evicted`] returned. Removes the ended jobs that the sum includes, and
     /// returns their ids.
     pub fn restore(&mut self, evicted: EvictedUsage) -> Vec<JobId> {
         self.base = Base { usage: evicted.pushed, since: evicted.at, counted: evicted.counted };
-        let jobs = self.jobs.get_or_insert_default();
+        let jobs = self.jobs_mut();
         (jobs.sum, jobs.sum_since, jobs.horizon) = (evicted.sum, evicted.since, evicted.horizon);
         let is_included = |job: &mut Tracked| job.run.end().is_some_and(|end| end <= evicted.horizon);
         let gone = jobs.ended.extract_if(.., is_included).map(|job| job.id).collect();
@@ -200,24 +210,22 @@ impl UsageEntry {
 
     /// Returns true if a job that ended at `end` may be one of the evicted jobs.
     pub fn may_be_evicted(&self, end: f64) -> bool {
-        self.jobs.as_ref().is_some_and(|jobs| end <= jobs.horizon)
+        end <= self.jobs().horizon
     }
 
     /// Returns true if the tree contains the association, or if the association has jobs.
     pub fn is_needed(&self) -> bool {
-        self.leaf.is_some()
-            || self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty() || !jobs.ended.is_empty())
+        self.leaf.is_some() || self.is_running() || !self.jobs().ended.is_empty()
     }
 
     pub fn is_running(&self) -> bool {
-        self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty())
+        !self.jobs().running.is_empty()
     }
 
     /// Returns the cost of the next call of [`UsageEntry::scaled`]: 1, plus the number of jobs that the call reads.
     pub fn cost(&self) -> usize {
-        let jobs = self.jobs.as_ref();
-        let ended = jobs.filter(|_| self.ended_sum.is_none()).map_or(0, |jobs| jobs.ended.len());
-        1 + ended + jobs.map_or(0, |jobs| jobs.running.len())
+        let Jobs { running, ended, .. } = self.jobs();
+        1 + running.len() + if self.ended_sum.is_none() { ended.len() } else { 0 }
     }
 
     /// Returns the usage at `now` in the units of the tree, including negligible usage.
@@ -231,43 +239,40 @@ impl UsageEntry {
                 ended_sum
             }
         };
-        let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
-        ended_sum + running.map(|job| job.run.scaled(now, mode, scale)).sum::<f64>()
+        ended_sum + self.compute_usage_of_running_jobs(now, mode, scale)
     }
 
     /// Returns the usage at `now` in seconds times weight.
     pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
         // At the epoch of a scale, scaled usage equals plain usage.
         let scale = Scale::new(now, half_life);
-        let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
-        let running: f64 = running.map(|job| job.run.scaled(now, mode, &scale)).sum();
-        zero_negligible(self.compute_usage_without_running_jobs(now, mode, &scale) + running)
+        let without_running_jobs = self.compute_usage_without_running_jobs(now, mode, &scale);
+        zero_negligible(without_running_jobs + self.compute_usage_of_running_jobs(now, mode, &scale))
+    }
+
+    fn compute_usage_of_running_jobs(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
+        self.jobs().running.iter().map(|job| job.run.scaled(now, mode, scale)).sum()
     }
 
     fn compute_usage_without_running_jobs(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
+        let Jobs { ended, sum, sum_since, .. } = self.jobs();
         let mut usage = self.base.usage * scale.factor(self.base.since.min(now));
-        if let Some(jobs) = &self.jobs {
-            if jobs.sum > 0.0 {
-                usage += jobs.sum * scale.factor(jobs.sum_since.min(now));
-            }
-            let counted = |job: &&Tracked| !self.covers(job);
-            usage +=
-                jobs.ended.iter().filter(counted).map(|job| job.run.scaled(now, mode, scale)).sum::<f64>();
+        if *sum > 0.0 {
+            usage += sum * scale.factor(sum_since.min(now));
         }
-        usage
+        let counted = ended.iter().filter(|job| !self.covers(job));
+        usage + counted.map(|job| job.run.scaled(now, mode, scale)).sum::<f64>()
     }
 
+    /// Returns true if the pushed usage includes `job`.
     pub fn covers(&self, job: &Tracked) -> bool {
-        job.run.end().is_some_and(|end| self.base.counted.covers(end))
+        self.base.covers(job)
     }
 
     /// Returns the later of two times: the time of the last push, and the last end of a job.
     pub fn latest(&self) -> f64 {
-        let jobs = self
-            .jobs
-            .iter()
-            .flat_map(|jobs| jobs.ended.iter().filter_map(|job| job.run.end()).chain([jobs.sum_since]));
-        jobs.fold(self.base.since, f64::max)
+        let Jobs { ended, sum_since, .. } = self.jobs();
+        ended.iter().filter_map(|job| job.run.end()).fold(self.base.since.max(*sum_since), f64::max)
     }
 
     /// Evicts all but the last `keep` ended jobs, except those that ended after `now`. Jobs that ended at the
@@ -281,8 +286,8 @@ impl UsageEntry {
         half_life: HalfLife,
         keeps_uncovered: bool,
     ) -> Vec<JobId> {
-        let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
-        let mut gone = Vec::new();
+        let Some(jobs) = &mut self.jobs else { return Vec::new() };
+        let is_covered = |job: &Tracked| self.base.covers(job);
         let end = |job: &Tracked| job.run.end().unwrap_or(f64::INFINITY);
         // If many jobs have the same earliest end, none of them can be evicted. This check avoids sorting
         // them each time a job ends.
@@ -290,26 +295,25 @@ impl UsageEntry {
         let at_first = jobs.ended.iter().filter(|job| end(job) == first).count();
         if first > now || at_first.saturating_add(keep) > jobs.ended.len() {
             jobs.unevictable_at = now;
-            self.jobs = Some(jobs);
-            return gone;
+            return Vec::new();
         }
         jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
         jobs.version = jobs.version.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);
         let first_kept = jobs.ended.get(many).map_or(f64::INFINITY, end);
         let stays =
-            |job: &Tracked| end(job) >= first_kept || end(job) > now || keeps_uncovered && !self.covers(job);
+            |job: &Tracked| end(job) >= first_kept || end(job) > now || keeps_uncovered && !is_covered(job);
         let split = jobs.ended.iter().position(stays).unwrap_or(jobs.ended.len());
+        let mut gone = Vec::new();
         for job in jobs.ended.drain(..split) {
             let at = end(&job);
-            if !self.covers(&job) {
+            if !is_covered(&job) {
                 let used = job.run.usage(at, Mode::Elapsed, half_life);
                 (jobs.sum, jobs.sum_since) = add_decayed((jobs.sum, jobs.sum_since), used, at, half_life);
             }
             jobs.horizon = jobs.horizon.max(at);
             gone.push(job.id);
         }
-        self.jobs = Some(jobs);
         self.ended_sum = None;
         gone
     }

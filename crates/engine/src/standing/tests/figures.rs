@@ -205,7 +205,7 @@ fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
     ] {
         let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
-        standing.usages.keep_all_ended_jobs(keep_all);
+        standing.usages.keeps_all_ended = keep_all;
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);
@@ -369,8 +369,8 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let list_ended = |standing: &Standing| {
-        let tracked = standing.usages.entries()[0].jobs.as_ref().expect("jobs").ended.iter();
-        (standing.usages.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
+        let tracked = standing.usages.entries()[0].jobs().ended.iter();
+        (standing.usages.entries()[0].jobs().version, tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
         standing.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
