@@ -62,11 +62,8 @@ impl SiteChange {
     ) {
         match before {
             None => self.members = true,
-            Some(before) => {
-                if self.compare_nodes(before, after) {
-                    self.associations.push((user, bank.clone()));
-                }
-            }
+            Some(before) if self.compare_nodes(before, after) => self.associations.push((user, bank.clone())),
+            Some(_) => {}
         }
     }
 

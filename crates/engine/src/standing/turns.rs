@@ -83,7 +83,10 @@ impl Turns {
     /// Starts the next job, and returns its association. `cost` computes the usage to charge to the association.
     /// Returns `None` if no job is left.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
-        let leaf = self.first()?;
+        let mut compared = 0;
+        let leaf = self.find_best_association_below_node(self.root, &mut compared);
+        self.compared += compared;
+        let leaf = leaf.filter(|leaf| *leaf != self.root)?;
         self.charge(leaf, cost(leaf))?;
         Some(leaf)
     }
@@ -111,13 +114,6 @@ impl Turns {
     /// Returns the usage of an association or a bank with all charges so far, in the units of the tree. Returns `None` for an unknown node.
     pub fn usage(&self, node: NodeId) -> Option<f64> {
         self.nodes.get(&node).map(|node| node.usage)
-    }
-
-    fn first(&mut self) -> Option<NodeId> {
-        let mut compared = 0;
-        let leaf = self.find_best_association_below_node(self.root, &mut compared);
-        self.compared += compared;
-        leaf.filter(|leaf| *leaf != self.root)
     }
 
     /// Returns the association below `node` whose job starts next. If banks are tied, searches below all of them.
