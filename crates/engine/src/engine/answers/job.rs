@@ -302,52 +302,38 @@ fn describe_change(
 ) -> Note {
     let queue = || job.queue.as_ref().map_or(String::new(), |queue| format!(" {queue}"));
     let bank = || view.bank_of(job.association()).map_or(String::new(), |bank| format!(" {bank}"));
-    match change {
-        Change::Submitted => note("submitted", "this is the first priority since the job was submitted"),
-        Change::Loaded => {
-            note("loaded", "this is the first priority since the plugin was loaded or Flux restarted")
-        }
-        Change::Data => note("data", "a push contained the data of the job's association"),
-        Change::Released => note("released", "the limits that held the job released it"),
+    let text = match change {
+        Change::Submitted => "this is the first priority since the job was submitted",
+        Change::Loaded => "this is the first priority since the plugin was loaded or Flux restarted",
+        Change::Data => "a push contained the data of the job's association",
+        Change::Released => "the limits that held the job released it",
         Change::Urgency => {
             let former = changes.former_urgency().unwrap_or_default();
-            note("urgency", format!("the job's urgency was changed from {former} to {}", pair.noted.urgency))
+            &format!("the job's urgency was changed from {former} to {}", pair.noted.urgency)
         }
-        Change::Jobspec => note("jobspec", "the job's jobspec was updated"),
-        Change::Weights => describe_weight_change(view, changes),
-        Change::ZeroScore => {
-            note("zero-score", "a push changed the setting zero_score, which applies to scores of 0 or less")
+        Change::Jobspec => "the job's jobspec was updated",
+        Change::Weights => &describe_weight_change(view, changes),
+        Change::ZeroScore => "a push changed the setting zero_score, which applies to scores of 0 or less",
+        Change::MaxPriority => &format!("the configuration changed the max-priority of queue{}", queue()),
+        Change::QueuePriority => &format!("a push changed the priority of queue{}", queue()),
+        Change::BankPriority => &format!("a push changed the priority of bank{}", bank()),
+        Change::Shares => "a push changed shares of banks or users",
+        Change::Members => "a push added, removed, moved or deactivated banks or users",
+        Change::Policy => "a push changed the ranking policy or its options",
+        Change::Accounting => {
+            "a push or the configuration changed how usage is counted or how fast it decays"
         }
-        Change::MaxPriority => {
-            note("max-priority", format!("the configuration changed the max-priority of queue{}", queue()))
-        }
-        Change::QueuePriority => {
-            note("queue-priority", format!("a push changed the priority of queue{}", queue()))
-        }
-        Change::BankPriority => {
-            note("bank-priority", format!("a push changed the priority of bank{}", bank()))
-        }
-        Change::Shares => note("shares", "a push changed shares of banks or users"),
-        Change::Members => note("members", "a push added, removed, moved or deactivated banks or users"),
-        Change::Policy => note("policy", "a push changed the ranking policy or its options"),
-        Change::Accounting => note(
-            "accounting",
-            "a push or the configuration changed how usage is counted or how fast it decays",
-        ),
-        Change::Live => {
-            note("live", "live fair-share was switched on or off, by a push or the configuration")
-        }
-        Change::Fairshare => {
-            note("fairshare", format!("a push changed the fair-share of its user in bank{}", bank()))
-        }
-        Change::SiteNodes => note("site-nodes", "the number of nodes of the site changed"),
-        Change::Usage => note("usage", "updated by a live fair-share refresh"),
-        Change::Turn => note("turn", "the job's turn among the jobs of its association changed"),
-        Change::Age => note("age", "the job's age grew"),
-    }
+        Change::Live => "live fair-share was switched on or off, by a push or the configuration",
+        Change::Fairshare => &format!("a push changed the fair-share of its user in bank{}", bank()),
+        Change::SiteNodes => "the number of nodes of the site changed",
+        Change::Usage => "updated by a live fair-share refresh",
+        Change::Turn => "the job's turn among the jobs of its association changed",
+        Change::Age => "the job's age grew",
+    };
+    note(change.into(), text)
 }
 
-fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
+fn describe_weight_change(view: &View<'_>, changes: Changes) -> String {
     let factors = view.weighed.all().enumerate();
     let names: Vec<&str> =
         factors.filter(|(place, _)| changes.has_weight(*place)).map(|(_, (factor, _))| factor.name).collect();
@@ -355,11 +341,10 @@ fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
         true => "a push or the configuration",
         false => "a push",
     };
-    let text = match names.as_slice() {
+    match names.as_slice() {
         [name] => format!("{origin} changed the weight of factor {name}"),
         names => format!("{origin} changed the weights of factors {}", names.join(", ")),
-    };
-    note("weight", text)
+    }
 }
 
 fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<Lag> {

@@ -10,10 +10,11 @@ use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, SIZE};
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
-/// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+/// An input that may have changed. Its name is the code in answers. Answers list the changes in this order. Changes of the job itself come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Change {
     /// The job was submitted, and had no priority before.
     Submitted,
@@ -28,6 +29,7 @@ pub enum Change {
     /// The job's jobspec.
     Jobspec,
     /// The weights of factors.
+    #[strum(serialize = "weight")]
     Weights,
     /// How a score of 0 or less is treated (`zero-score`).
     ZeroScore,
