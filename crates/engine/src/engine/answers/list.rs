@@ -4,13 +4,12 @@
 use super::super::View;
 use super::super::posted::{list_shown_weights, shown_terms};
 use super::heading::Overruled;
-use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
-use crate::limits::{BlockState, Headroom, Job, Phase, PositionAmongJobs};
+use crate::limits::{BlockState, HoldSet, Job, Phase, PositionAmongJobs};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// The largest number of jobs that are examined for one page.
 const MOST_VISITED: usize = 4000;
@@ -112,14 +111,6 @@ fn default_true() -> bool {
     true
 }
 
-/// Headroom and weights that are the same for several jobs of the answer.
-#[derive(Default)]
-struct ResultCache {
-    headrooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
-    /// The index of each set of weights in [`JobsPage::weighings`]. The key is the address of the set.
-    weighings: HashMap<usize, usize>,
-}
-
 /// Returns the names of the terms that answers show, in their order.
 pub fn list_priority_term_names(view: &View<'_>) -> Vec<Word> {
     let terms = shown_terms(view.weighed.all().map(|(factor, weight)| (factor.name, weight)));
@@ -136,25 +127,21 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobFilter, now: f64) -> JobsPage {
         weights: list_shown_weights(&view.weighed),
         ..JobsPage::default()
     };
-    let mut shared = ResultCache::default();
-    let (candidates, is_all) = list_candidates(view, wanted);
     let mut last = None;
-    let mut is_full = false;
-    for id in candidates {
-        if page.jobs.len() == wanted.most {
-            is_full = true;
+    for (visited, id) in list_candidates(view, wanted).enumerate() {
+        if page.jobs.len() == wanted.most || visited == MOST_VISITED {
+            page.next = last;
             break;
         }
         last = Some(id);
         let Some(job) = view.ledger.job(id).filter(|job| job.phase < Phase::Run) else { continue };
         if is_wanted(view, job, wanted) {
-            let listed = list_job(view, id, job, now, &mut page.weighings, &mut shared);
+            let listed = list_job(view, id, job, now, &mut page.weighings);
             page.jobs.push(listed);
         }
     }
     let places = view.places(page.jobs.iter().map(|job| job.id));
     page.jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
-    page.next = last.filter(|_| is_full || !is_all);
     let is_empty = page.jobs.is_empty();
     page.has_bank = !is_empty || wanted.bank.as_ref().is_none_or(|bank| is_known_bank(view, bank));
     page.has_queue = !is_empty || wanted.queue.as_ref().is_none_or(|queue| view.book.queue(queue).is_some());
@@ -166,52 +153,35 @@ fn is_known_bank(view: &View<'_>, bank: &str) -> bool {
     view.book.has_bank(bank) || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
 }
 
-/// Returns the ids of jobs that may match the request, in ascending order. Also returns true if the list is
-/// complete.
-fn list_candidates(view: &View<'_>, wanted: &JobFilter) -> (Vec<JobId>, bool) {
-    let is_after = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
-    if let Some(ids) = &wanted.ids {
-        let mut ids: Vec<JobId> = ids.iter().copied().filter(is_after).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        return (ids, true);
-    }
-    let mut found: Vec<JobId> = Vec::new();
-    let mut is_all = true;
-    match wanted.user {
-        None => {
-            found.extend(view.ledger.jobs_after(wanted.after).map(|(id, _)| id).take(MOST_VISITED));
-            is_all = found.len() < MOST_VISITED;
+/// Returns the ids of jobs that may match the request, in ascending order, each once.
+fn list_candidates<'a>(view: &'a View<'_>, wanted: &'a JobFilter) -> impl Iterator<Item = JobId> {
+    let after = wanted.after;
+    let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+    let mut lists: Vec<Box<dyn Iterator<Item = JobId> + 'a>> = Vec::new();
+    match (&wanted.ids, wanted.user) {
+        (Some(ids), _) => {
+            let ids: BTreeSet<JobId> = ids.iter().copied().filter(|id| Some(*id) > after).collect();
+            lists.push(Box::new(ids.into_iter()));
         }
-        Some(user) => {
-            // The ids come from several lists, and each list returns its lowest ids. If a list was cut, its higher ids
-            // are missing. So the answer ends at the lowest id at which a list was cut.
-            let mut last_complete = None::<JobId>;
-            let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
-                let first_ids: Vec<JobId> = ids.take(wanted.most + 1).collect();
-                if first_ids.len() > wanted.most {
-                    is_all = false;
-                    let end = first_ids.last().copied();
-                    last_complete = match (last_complete, end) {
-                        (Some(former), Some(end)) => Some(former.min(end)),
-                        (former, end) => former.or(end),
-                    };
-                }
-                found.extend(first_ids);
-            };
-            add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(is_after));
+        (None, None) => lists.push(Box::new(view.ledger.jobs_after(after).map(|(id, _)| id))),
+        (None, Some(user)) => {
+            let waiting = view.ledger.waiting().get(&user).into_iter();
+            lists.push(Box::new(waiting.flat_map(move |ids| ids.range(range).copied())));
             for (id, _) in view.book.all_associations_of(user) {
-                add(&mut view.ledger.accounts().list_jobs_before_sched(id, wanted.after));
-                add(&mut view.posted.pending_jobs_of(id, wanted.after));
-            }
-            found.sort_unstable();
-            found.dedup();
-            if let Some(last_complete) = last_complete {
-                found.retain(|id| *id <= last_complete);
+                lists.push(Box::new(view.ledger.accounts().list_jobs_before_sched(id, after)));
+                lists.push(Box::new(view.posted.pending_jobs_of(id, after)));
             }
         }
     }
-    (found, is_all)
+    // Each list is in ascending order. A job may be in several lists.
+    let mut lists: Vec<_> = lists.into_iter().map(Iterator::peekable).collect();
+    std::iter::from_fn(move || {
+        let first = lists.iter_mut().filter_map(|ids| ids.peek().copied()).min()?;
+        for ids in &mut lists {
+            ids.next_if_eq(&first);
+        }
+        Some(first)
+    })
 }
 
 fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobFilter) -> bool {
@@ -225,36 +195,17 @@ fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobFilter) -> bool {
         && wanted.queue.as_ref().is_none_or(is_queue)
 }
 
-fn list_job(
-    view: &View<'_>,
-    id: JobId,
-    job: &Job,
-    now: f64,
-    weighings: &mut Vec<Vec<i64>>,
-    shared: &mut ResultCache,
-) -> ListedJob {
+fn list_job(view: &View<'_>, id: JobId, job: &Job, now: f64, weighings: &mut Vec<Vec<i64>>) -> ListedJob {
     let priority = view.posted.pending().get(id);
     let posted = priority.map(|(job, posted)| (posted, posted.explanation(job.posted)));
     let weighing = posted.map(|(posted, _)| {
-        // Priorities with the same weights share the object `weighing`, so its address identifies the weights.
-        *shared.weighings.entry(Arc::as_ptr(&posted.weighing).addr()).or_insert_with(|| {
-            weighings.push(list_shown_weights(&posted.weighing.weighed));
+        let weights = list_shown_weights(&posted.weighing.weighed);
+        weighings.iter().position(|known| *known == weights).unwrap_or_else(|| {
+            weighings.push(weights);
             weighings.len() - 1
         })
     });
-    let holds = match job.association().filter(|_| job.is_held()) {
-        None => Vec::new(),
-        Some(association) => {
-            let key = (association, job.queue.clone());
-            let entry = shared.headrooms.entry(key);
-            let headroom = entry.or_insert_with(|| view.limits().headroom(association, job.queue.as_ref()));
-            view.ledger
-                .rules()
-                .members(headroom.exceeded(job.size))
-                .map(|hold| Cow::Borrowed(hold.name()))
-                .collect()
-        }
-    };
+    let exceeded = if job.is_held() { view.limits().exceeded_by(id) } else { HoldSet::NONE };
     let shown =
         posted.map(|(_, made)| made.shown_terms(view.age_without_offset(job, now))).unwrap_or_default();
     ListedJob {
@@ -280,7 +231,7 @@ fn list_job(
         values: shown.into_iter().map(|term| term.value).collect(),
         sum: posted.filter(|(_, made)| made.is_decided_by_terms()).map(|(_, made)| made.sum),
         when: posted.map(|(posted, _)| posted.when),
-        holds,
+        holds: view.ledger.rules().members(exceeded).map(|hold| Cow::Borrowed(hold.name())).collect(),
         is_kept: job.phase == Phase::Depend && job.block_state == BlockState::Blocked,
     }
 }
