@@ -17,7 +17,7 @@ use crate::ids::JobId;
 use crate::limits::{
     Candidates, Demand, HoldSet, Ledger, Limits, Phase, Released, Reservation, Rule, ScanCursor,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Bounds<'a> {
     book: &'a Book,
@@ -28,9 +28,9 @@ pub(super) struct Bounds<'a> {
     emptiest: Ledger,
     /// Held jobs that come after `wanted` in the order of release, but may fit before `wanted` does.
     behind: Vec<JobId>,
-    /// The end times of jobs, in seconds since the epoch. A time is stored as the bits of an `f64`, so that times can
-    /// be sorted.
-    ends: BTreeSet<(u64, JobId)>,
+    /// The jobs by the time of their end, in seconds since the epoch. A time is stored as the bits of an `f64`, so that
+    /// times can be sorted.
+    ends: BTreeMap<u64, Vec<JobId>>,
     now: f64,
 }
 
@@ -46,15 +46,13 @@ impl<'a> Bounds<'a> {
         now: f64,
     ) -> Bounds<'a> {
         let (mut fullest, mut emptiest) = (excerpt.clone(), excerpt);
-        let mut ends = BTreeSet::new();
+        let mut ends: BTreeMap<u64, Vec<JobId>> = BTreeMap::new();
         for (id, by) in counted {
             if fullest.job(*id).is_some_and(|job| job.phase < Phase::Run) {
                 count_as_running_indefinitely(&mut fullest, *id);
             }
             match by {
-                Some(by) => {
-                    ends.insert((by.max(now).to_bits(), *id));
-                }
+                Some(by) => ends.entry(by.max(now).to_bits()).or_default().push(*id),
                 // A running job without a time limit may end at any time.
                 None => {
                     emptiest.remove(*id);
@@ -76,7 +74,8 @@ impl<'a> Bounds<'a> {
                 return Some(at);
             }
             *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
-            let ended = self.take_next_ending_jobs(&mut at)?;
+            let (end, ended) = self.ends.pop_first()?;
+            at = f64::from_bits(end);
             for id in &ended {
                 self.emptiest.remove(*id);
             }
@@ -93,19 +92,6 @@ impl<'a> Bounds<'a> {
                 self.fullest.remove(id);
             }
         }
-    }
-
-    /// Sets `at` to the time of the next end. Removes and returns the jobs that end at this time, or returns `None`
-    /// if no job is left.
-    fn take_next_ending_jobs(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
-        let (end, first) = self.ends.pop_first()?;
-        let mut ended = vec![first];
-        while let Some((_, id)) = self.ends.first().filter(|(next, _)| *next == end) {
-            ended.push(*id);
-            self.ends.pop_first();
-        }
-        *at = f64::from_bits(end);
-        Some(ended)
     }
 
     /// Finds the held jobs that may fit now. A job that comes before `wanted` then counts as running in `fullest`. A

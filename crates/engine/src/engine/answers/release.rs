@@ -50,17 +50,6 @@ struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    fn add_counted_jobs(&mut self, counted: &[(JobId, Option<f64>)]) {
-        for (id, by) in counted {
-            match by {
-                Some(by) => self.note_end(*id, *by),
-                None => {
-                    self.starting.insert(*id);
-                }
-            }
-        }
-    }
-
     fn note_end(&mut self, id: JobId, end: f64) {
         self.ends.insert((end.max(self.now).to_bits(), id));
     }
@@ -177,12 +166,20 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
             ledger.change(id, |job| job.is_queue_stopped = false);
         }
         let mut simulation = Simulation { view: *view, association, ledger, starting, ends, now };
-        simulation.add_counted_jobs(&counted);
+        for (counted, by) in &counted {
+            match by {
+                Some(by) => simulation.note_end(*counted, *by),
+                None => drop(simulation.starting.insert(*counted)),
+            }
+        }
         simulation.find_release(id, visits)
     };
     let if_started = if is_cut { latest } else { if_started(&mut visits) };
     // `latest` is valid for every order in which jobs start. So `latest` is also valid if all jobs start now.
     let if_started = if visits == 0 { latest } else { if_started };
+    let starts_later = |job: &Job| job.phase < Phase::Run;
+    let has_unstarted_job =
+        |(id, by): &(JobId, Option<f64>)| by.is_none() && view.ledger.job(*id).is_some_and(starts_later);
     let reason = match latest {
         Some(latest) => {
             let after = format_span(latest - now);
@@ -196,15 +193,10 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
             "others",
             "another plugin blocks it too, and the time when it is no longer blocked is unknown",
         ),
-        None if has_unstarted_job(view, &counted) || !rivals.is_empty() => {
+        None if !rivals.is_empty() || counted.iter().any(has_unstarted_job) => {
             note("needs-start", "jobs before it must start first, and their start times are unknown")
         }
         None => note("no-time-limit", "the jobs that must end first have no time limit"),
     };
     Release { latest, reason, if_started }
-}
-
-fn has_unstarted_job(view: &View<'_>, counted: &[(JobId, Option<f64>)]) -> bool {
-    let starts_later = |job: &Job| job.phase < Phase::Run;
-    counted.iter().any(|(id, by)| by.is_none() && view.ledger.job(*id).is_some_and(starts_later))
 }
