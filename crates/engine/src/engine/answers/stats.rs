@@ -6,7 +6,7 @@ use super::super::{LastRefresh, View};
 use super::budgets::{BudgetShown, list_budgets};
 use super::heading::Heading;
 use crate::ids::{BankName, QueueName, Word};
-use crate::limits::{Allocation, Phase, Size};
+use crate::limits::{Allocation, Job, Phase, Size};
 use fairshare::charging::{ChargeBy, ChargeChange};
 use fairshare::insert_all;
 use fairshare::periods::Resources;
@@ -188,22 +188,16 @@ pub struct RequestStats {
     pub refused: u64,
 }
 
-/// For each bank and queue, the number of jobs, their nodes and their cores.
-#[derive(Default)]
-struct Loads(BTreeMap<(Option<BankName>, Option<QueueName>), [u64; 3]>);
+/// The jobs of each bank and queue.
+type Loads = BTreeMap<(Option<BankName>, Option<QueueName>), Load>;
 
-impl Loads {
-    fn add(&mut self, bank_and_queue: (Option<BankName>, Option<QueueName>), size: Size) {
-        let [jobs, nodes, cores] = self.0.entry(bank_and_queue).or_default();
-        *jobs += 1;
-        *nodes = nodes.saturating_add(size.nodes);
-        *cores = cores.saturating_add(size.cores);
-    }
-
-    fn into_list(self) -> Vec<Load> {
-        let loads = self.0.into_iter();
-        loads.map(|((bank, queue), [jobs, nodes, cores])| Load { bank, queue, jobs, nodes, cores }).collect()
-    }
+fn add_job(loads: &mut Loads, view: &View<'_>, job: &Job, size: Size) {
+    let (bank, queue) = (view.bank_of_job(job), job.queue.clone());
+    let load = loads.entry((bank.clone(), queue.clone()));
+    let load = load.or_insert_with(|| Load { bank, queue, ..Load::default() });
+    load.jobs += 1;
+    load.nodes = load.nodes.saturating_add(size.nodes);
+    load.cores = load.cores.saturating_add(size.cores);
 }
 
 /// Returns the answer to `stats` with the fields that the engine fills.
@@ -214,40 +208,39 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let (mut pending, mut held, mut running) = (Loads::default(), Loads::default(), Loads::default());
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
-        let bank_and_queue = || (view.bank_of_job(job), job.queue.clone());
         jobs.live += 1;
         match job.phase {
             Phase::Run => {
                 jobs.running += 1;
-                running.add(bank_and_queue(), job.allocation.as_deref().map_or(job.size, Allocation::size));
+                let size = job.allocation.as_deref().map_or(job.size, Allocation::size);
+                add_job(&mut running, view, job, size);
             }
             Phase::Cleanup => jobs.ending += 1,
             _ if job.association().is_none() => jobs.waiting += 1,
             _ if job.is_held() => {
                 jobs.held += 1;
-                held.add(bank_and_queue(), job.size);
+                add_job(&mut held, view, job, job.size);
                 for hold in rules.members(view.limits().exceeded_by(id)) {
                     *held_by_limit.entry(Cow::Borrowed(hold.name())).or_default() += 1;
                 }
             }
             Phase::Sched | Phase::Priority if view.posted.posted_priority(id) != Some(0) => {
                 jobs.pending += 1;
-                pending.add(bank_and_queue(), job.size);
+                add_job(&mut pending, view, job, job.size);
             }
             _ => jobs.blocked += 1,
         }
     }
-    let site_size = view.site_size();
     let (total, touched_total) = view.refresh.totals();
     let (last, under_way) = view.refresh.last_refresh();
     Stats {
-        associations: site_size.associations,
-        queues: site_size.queues,
+        associations: view.book.len(),
+        queues: view.book.tables().queues.len(),
         jobs,
         held_by_limit,
-        pending: pending.into_list(),
-        held: held.into_list(),
-        running: running.into_list(),
+        pending: pending.into_values().collect(),
+        held: held.into_values().collect(),
+        running: running.into_values().collect(),
         banks: list_bank_stats(view, heading.now),
         budgets: list_budgets(view, heading.now),
         refresh: RefreshStats {
