@@ -13,7 +13,7 @@ use fairshare::{Level, NodeId, NodeKind, Ranking, Tree, periods};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use strum::{EnumString, IntoStaticStr};
 
 /// The most siblings of one level that are shown.
@@ -295,15 +295,22 @@ pub fn standings(view: &View<'_>, wanted: &AssociationFilter, now: f64) -> Assoc
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));
     let is_after =
         |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
+    let is_shown = |id| view.book.is_in_force(id) || view.ledger.accounts().usage(id).active_jobs > 0;
+    let candidates: Box<dyn Iterator<Item = (AssociationId, &Association)>> = match wanted.user {
+        Some(user) => {
+            let own = view.book.all_associations_of(user);
+            Box::new(own.filter(|(id, record)| is_after(record) && is_shown(*id)))
+        }
+        None => Box::new(view.book.associations(after)),
+    };
     let mut page = AssociationPage::default();
     let budgets = list_budgets(view, now);
     let (mut siblings, mut limits) = (0, 0);
-    let mut add = |id, record: &Association| {
+    for (id, record) in candidates.filter(|(_, record)| is_bank(record)) {
         let is_full = siblings > MOST_SIBLINGS_OF_PAGE || limits > MOST_LIMITS_OF_PAGE;
         if page.associations.len() == wanted.most || is_full {
-            page.next =
-                page.associations.last().map(|last: &AssociationStanding| (last.userid, last.bank.clone()));
-            return false;
+            page.next = page.associations.last().map(|last| (last.userid, last.bank.clone()));
+            break;
         }
         let mut standing = show_association(view, id, record, wanted.open, now);
         let targets: Vec<Target> = view.book.site_limits().targets_of(record.user, &record.bank).collect();
@@ -312,22 +319,6 @@ pub fn standings(view: &View<'_>, wanted: &AssociationFilter, now: f64) -> Assoc
         siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
         limits += standing.limits.len();
         page.associations.push(standing);
-        true
-    };
-    match wanted.user {
-        Some(user) => {
-            let has_jobs = |id| view.ledger.accounts().usage(id).active_jobs > 0;
-            let shown = |id| view.book.is_in_force(id) || has_jobs(id);
-            let mut own = view
-                .book
-                .all_associations_of(user)
-                .filter(|(id, record)| is_bank(record) && is_after(record) && shown(*id));
-            while own.next().is_some_and(|(id, record)| add(id, record)) {}
-        }
-        None => {
-            let mut all = view.book.associations(after).filter(|(_, record)| is_bank(record));
-            while all.next().is_some_and(|(id, record)| add(id, record)) {}
-        }
     }
     page
 }
@@ -393,10 +384,10 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         cap: cap.finite_cap(),
         ..LimitUsage::default()
     };
-    let show_holding = |holding: &Holding, queue: Option<&QueueName>| LimitUsage {
+    let show_holding = |holding: &Holding| LimitUsage {
         used: Some(holding.used.saturating_sub(holding.reserved)),
         reserved: Some(holding.reserved),
-        ..show(holding.hold.name(), queue, holding.amount, holding.limit)
+        ..show(holding.hold.name(), holding.queue.as_ref(), holding.amount, holding.limit)
     };
     let active_jobs = Amount { stage: Stage::Active, measure: Measure::Jobs };
     let mut shown = vec![LimitUsage {
@@ -405,23 +396,18 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         cap: record.active_jobs_cap(),
         ..show("max-active-jobs", None, active_jobs, record.max_active_jobs)
     }];
-    let own = view.limits().limits_in_records(id, None);
-    shown.extend(
-        own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show_holding(holding, None)),
-    );
     let used = view.ledger.accounts().usage(id).queues().map(|(name, _)| name);
     let limits = view.book.site_limits();
     // A limit on a parent queue also counts the jobs in its virtual queues.
     let queues = record.queues.iter().chain(used).flat_map(|queue| [Some(queue), limits.parent_queue(queue)]);
-    let mut queues: Vec<&QueueName> = queues.flatten().collect();
-    queues.sort_unstable();
-    queues.dedup();
+    // `None`, which is in the set, stands for the limits of the association in all queues.
+    let queues: BTreeSet<Option<&QueueName>> = queues.chain([None]).collect();
     for queue in queues {
-        let queue_limits = view.limits().limits_in_records(id, Some(queue));
-        let is_shown =
-            |limit: &LimitUsage| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
-        let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
-        shown.extend(queue_limits.map(|holding| show_holding(holding, Some(queue))).filter(is_shown));
+        let limits = view.limits().limits_in_records(id, queue);
+        let limits = limits.iter().filter(|holding| holding.queue.as_ref() == queue).map(show_holding);
+        shown.extend(limits.filter(|limit| {
+            queue.is_none() || limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0)
+        }));
     }
     let over_scopes = view.limits().list_scope_usages_of_user(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
