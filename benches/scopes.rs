@@ -84,7 +84,7 @@ fn make_tree(budgets: Vec<Budget>) -> SitePart {
         options: Options::default(),
         replaces_all: false,
     };
-    let bank = |name, parent| Bank { name, parent, shares: 1, usage: None, active: true };
+    let bank = |name, parent| Bank { name, parent, shares: 1, active: true };
     let banks = (0..BANKS).map(|at| bank(bank_name(at), Some("root".into())));
     let leaf = |user| Leaf {
         user: Some(UserId(user)),

@@ -19,7 +19,9 @@ use fairshare::{Options, Policy};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
 use fairshare_engine::priority::{Pending, PendingJob};
-use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Rule, Site, Standing, Watermark};
+use fairshare_engine::standing::{
+    Bank, Charging, Job, Leaf, Retention, Rule, SitePart, StagedSite, Standing, Watermark,
+};
 
 const T0: f64 = 1.7e9;
 /// The most jobs and associations that one call of `compute_refresh_slice` handles.
@@ -30,14 +32,13 @@ fn bank_name(bank: usize) -> BankName {
 }
 
 /// Creates a site with one bank per 100 associations. Each bank has ten children.
-fn make_site(leaves: usize, policy: Policy) -> Site {
+fn make_site(leaves: usize, policy: Policy) -> SitePart {
     let mut random = Random(leaves as u64);
     let banks = leaves / 100 + 1;
     let bank = |bank: usize| Bank {
         name: bank_name(bank),
         parent: (bank > 0).then(|| bank_name(bank.saturating_sub(1) / 10)),
         shares: 1 + bank as u64 * 7 % 100,
-        usage: None,
         active: true,
     };
     let associations = (0..leaves).map(|leaf| Leaf {
@@ -49,8 +50,8 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
         usage: Some(random.generate_number_below(1_000_000_000) as f64 / 7.0),
         counted: Watermark::default(),
     });
-    Site {
-        rule: Rule {
+    SitePart {
+        rule: Some(Rule {
             instant: T0,
             half_life: HalfLife::new(604_800.0).expect("a half-life"),
             reset: 2_419_200.0,
@@ -58,17 +59,23 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
             policy,
             options: Options::default(),
             replaces_all: false,
-        },
-        mode: Mode::Elapsed,
+        }),
         associations: associations.collect(),
         banks: (0..banks).map(bank).collect(),
+        ..SitePart::default()
     }
 }
 
+fn push(standing: &mut Standing, site: SitePart) {
+    let mut staged = StagedSite::default();
+    staged.absorb(site, standing);
+    standing.push_staged(staged, Mode::Elapsed).expect("a site");
+}
+
 /// Creates a [`Standing`] of the site, in which one of `every` associations has a running job.
-fn make_fairshare_state_with_jobs(site: &Site, every: usize) -> Standing {
+fn make_fairshare_state_with_jobs(site: &SitePart, every: usize) -> Standing {
     let mut standing = Standing::new(Retention::default());
-    standing.push(site.clone()).expect("a site");
+    push(&mut standing, site.clone());
     let mut random = Random(7);
     for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
         let ran_on = Resources { nodes: 1 + random.generate_number_below(64), cores: 0, gpus: 0 };
@@ -134,7 +141,7 @@ fn print_memory(leaves: usize) {
     let site = make_site(leaves, Policy::FairTree);
     let (before, start) = (allocated_bytes(), Instant::now());
     let mut idle = Standing::new(Retention::default());
-    idle.push(site.clone()).expect("a site");
+    push(&mut idle, site.clone());
     let push = start.elapsed();
     idle.refresh(T0);
     let association_bytes = allocated_bytes() - before;
@@ -198,7 +205,6 @@ fn bench_interleaving_of_users(criterion: &mut Criterion) {
             name: bank_name(number),
             parent: (number > 0).then(|| bank_name(0)),
             shares: 1,
-            usage: None,
             active: true,
         };
         idle.banks = (0..=banks).map(bank).collect();
@@ -209,7 +215,7 @@ fn bench_interleaving_of_users(criterion: &mut Criterion) {
         let users_in: Vec<(UserId, BankName)> =
             idle.associations.iter().filter_map(|leaf| Some((leaf.user?, leaf.bank.clone()))).collect();
         let mut standing = Standing::new(Retention::default());
-        standing.push(idle).expect("a site");
+        push(&mut standing, idle);
         standing.refresh(T0);
         let list_costs = || {
             let indices = users_in.iter().filter_map(|(user, bank)| standing.find(*user, bank));

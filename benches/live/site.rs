@@ -56,12 +56,11 @@ pub fn make_push(
         options: Options::default(),
         replaces_all: false,
     };
-    let mut banks = vec![Bank { name: "root".into(), parent: None, shares: 1, usage: None, active: true }];
+    let mut banks = vec![Bank { name: "root".into(), parent: None, shares: 1, active: true }];
     banks.extend((0..users).step_by(USERS_PER_BANK).map(|first| Bank {
         name: bank_name(first).as_str().into(),
         parent: Some("root".into()),
         shares: (first..users.min(first + USERS_PER_BANK)).map(user_shares).sum(),
-        usage: None,
         active: true,
     }));
     let active_shares: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(user_shares).sum();

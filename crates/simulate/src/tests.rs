@@ -58,7 +58,6 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
         name: name.into(),
         parent: parent.cloned(),
         shares,
-        usage: None,
         active: true,
     };
     let associations = users.iter().map(|&(user, bank, _)| AssociationRecord {
@@ -129,7 +128,7 @@ fn remove_weights(mut scenario: Scenario) -> Scenario {
 fn the_promised_share_of_a_bank_is_without_the_banks_below() {
     let mut site = make_scenario(4, &[("a", 1), ("b", 1)], &[(1, "a", 1), (2, "b", 5), (3, "c", 1)]).site;
     let (name, parent) = ("c".into(), Some("a".into()));
-    site.banks.push(Bank { name, parent, shares: 3, usage: None, active: true });
+    site.banks.push(Bank { name, parent, shares: 3, active: true });
     let shares = super::delivery::bank_shares(&site);
     let shares: Vec<(&str, f64)> = shares.iter().map(|(bank, share)| (bank.as_str(), *share)).collect();
     assert_eq!(shares, [("a", 0.125), ("b", 0.5), ("c", 0.375), ("root", 0.0)]);

@@ -414,7 +414,7 @@ fn snapshot_chunks_have_the_documented_format() {
         max_nodes_per_job: 8,
         max_time_per_job: 9,
     };
-    let bank = Bank { name: "A".into(), parent: None, shares: 2, usage: None, active: true };
+    let bank = Bank { name: "A".into(), parent: None, shares: 2, active: true };
     let leaf = Leaf {
         user: None,
         usage: None,

@@ -90,7 +90,7 @@ fn list_names(kind: Kind) -> Vec<String> {
     if matches!(kind, Kind::Users | Kind::Banks | Kind::Subjects) {
         match live_tree::fetch(&flux) {
             Ok(pages) => pages.into_iter().for_each(|page| match kind {
-                Kind::Banks => names.extend(page.banks.into_iter().map(|bank| bank.name)),
+                Kind::Banks => names.extend(page.banks.into_iter().map(|bank| bank.name.to_string())),
                 _ => names.extend(page.leaves.into_iter().map(|leaf| leaf.name)),
             }),
             // The site does not show its tree to users, or the plugin has no tree.

@@ -87,7 +87,7 @@ fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
     let mut builder = Builder::default();
     for bank in pages.iter().flat_map(|page| &page.banks) {
         let (name, parent, shares) = (bank.name.as_str(), bank.parent.as_deref(), Shares::Count(bank.shares));
-        builder.bank(name, parent, shares, bank.usage, bank.active);
+        builder.bank(name, parent, shares, None, bank.active);
     }
     let mut leaves: Vec<LeafRow> = pages.into_iter().flat_map(|page| page.leaves).collect();
     leaves.sort_by_key(|leaf| leaf.place);

@@ -117,7 +117,7 @@ pub fn site_document(view: &View<'_>) -> SavedSite {
     // its jobs.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
-        Some(Bank { name: name.clone(), parent, shares: 1, usage: None, active: false })
+        Some(Bank { name: name.clone(), parent, shares: 1, active: false })
     };
     let history = view.standing.usages.charging().history();
     SavedSite {

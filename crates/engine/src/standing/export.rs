@@ -7,8 +7,8 @@
 use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
 use crate::ids::{BankName, UserId};
-use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
+use fairshare::{NodeId, Ranking};
 
 /// An ended job that no pushed usage includes. [`UsageTable::track_end`](super::UsageTable::track_end) restores such a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,9 +61,6 @@ impl Standing {
             return None;
         }
         let mut tree = site.tree.clone();
-        for (bank, usage) in &site.own_usage {
-            tree.accrue(*bank, *usage);
-        }
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
             tree.accrue(leaf, self.usages.entry(*entry)?.pushed().0.max(0.0));
         }
@@ -93,7 +90,11 @@ impl Standing {
             let is_same = number == from.entry && entry.jobs().version == from.version;
             for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
                 if jobs.len() >= max {
-                    return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.jobs().version }));
+                    return (
+                        jobs,
+                        sums,
+                        Some(Bookmark { entry: number, job: at, version: entry.jobs().version }),
+                    );
                 }
                 jobs.extend(self.usages.build_ended_record(entry, tracked));
             }
@@ -122,15 +123,7 @@ impl Standing {
     /// Returns a bank of the tree; `None` if it is unknown or was left out because it is inactive.
     pub fn bank(&self, name: &BankName) -> Option<Bank> {
         let site = self.site.as_ref()?;
-        let (tree, node) = (&site.tree, site.tree.bank(name.as_str())?);
-        let usage = site.own_usage.iter().find(|(bank, _)| *bank == node).map(|(_, usage)| *usage);
-        Some(Bank {
-            name: name.clone(),
-            parent: tree.parent(node).map(|parent| tree.name(parent).into()),
-            shares: tree.shares(node).count(),
-            usage,
-            active: tree.is_active(node),
-        })
+        Some(site.bank(site.tree.bank(name.as_str())?))
     }
 
     /// Returns the leaf of `user` in `bank`, with the pushed usage, or `None` if the tree lacks the leaf.
@@ -151,6 +144,17 @@ impl Standing {
 }
 
 impl Ranked {
+    /// Returns the bank at `node`.
+    pub(super) fn bank(&self, node: NodeId) -> Bank {
+        let tree = &self.tree;
+        Bank {
+            name: tree.name(node).into(),
+            parent: tree.parent(node).map(|parent| tree.name(parent).into()),
+            shares: tree.shares(node).count(),
+            active: tree.is_active(node),
+        }
+    }
+
     /// Returns the leaf of `entry`, with the pushed usage, or `None` if the tree lacks the leaf.
     fn leaf(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
         let (tree, node) = (&self.tree, entry.leaf?);

@@ -2,9 +2,9 @@
 //! Computes the usage and the fair-share of each association at any time.
 //!
 //! ```text
-//! Site (a push) ──> tree ─────────────┐
-//!                 └> pushed usage     ├─> refresh(now) ──> changed fair-shares
-//! jobs start, end ─> tracked jobs ────┘
+//! StagedSite (a push) ──> tree ─────────────┐
+//!                     └─> pushed usage     ├─> refresh(now) ──> changed fair-shares
+//! jobs start, end ──────> tracked jobs ─────┘
 //! ```
 //!
 //! The usage of an association consists of the pushed usage and the jobs that the pushed usage does not
@@ -70,9 +70,9 @@ pub use change::SiteChange;
 pub use charging::ChargeFactors;
 pub use export::{Bookmark, Ended, EvictedUsage};
 pub use jobs::{InvalidJobTime, Job};
-pub use page::{BankRow, LeafRow, TreePage};
+pub use page::{LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
-pub use site::{Bank, Leaf, RESET, Rule, Site, Watermark};
+pub use site::{Bank, Leaf, RESET, Rule, Watermark};
 pub use staged_site::{Charges, SitePart, StagedSite};
 pub use table::{EndedRun, UsageTable};
 pub use turns::{Charging, Turns};
@@ -122,7 +122,6 @@ pub struct Standing {
     pub usages: UsageTable,
     site: Option<Ranked>,
     work: RefreshState,
-    shared_ids: Option<SharedIds>,
     /// True if a push with [`Rule::replaces_all`] was accepted. Evicted usage that is restored later is then ignored.
     has_replaced_all: bool,
     generation: u64,
@@ -141,8 +140,7 @@ struct Ranked {
     is_ranked: bool,
     /// The association of each leaf.
     entry_of_leaf: Vec<u32>,
-    /// Banks with a usage of their own, as pushed.
-    own_usage: Vec<(NodeId, f64)>,
+    shared_ids: Option<SharedIds>,
 }
 
 impl Standing {
@@ -159,7 +157,7 @@ impl Standing {
 
     /// Returns the leaves of the last push that share a user id with another leaf of their bank; `None` if there are none.
     pub fn shared_ids(&self) -> Option<&SharedIds> {
-        self.shared_ids.as_ref()
+        self.site.as_ref()?.shared_ids.as_ref()
     }
 
     /// Returns the fair-share of the last refresh; `None` for an association that the tree lacks, or that is inactive.

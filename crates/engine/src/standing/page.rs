@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Serves the live tree page by page to commands that rank or explain the tree themselves.
 
-use super::Standing;
+use super::{Bank, Standing};
 use crate::ids::{UserId, Word};
 use fairshare::NodeId;
 use fairshare::periods::Weights;
@@ -29,28 +29,12 @@ pub struct TreePage {
     /// The usage per second of a GPU.
     pub gpu_weight: f64,
     /// All banks, on the first page only.
-    pub banks: Vec<BankRow>,
+    pub banks: Vec<Bank>,
     /// The leaves of this page.
     #[serde(rename = "associations")]
     pub leaves: Vec<LeafRow>,
     /// The position at which the next page begins; `None` on the last page.
     pub next: Option<usize>,
-}
-
-/// A bank of the live tree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BankRow {
-    /// The name.
-    #[serde(rename = "bank")]
-    pub name: String,
-    /// The parent bank; `None` for the root.
-    pub parent: Option<String>,
-    /// The shares of the bank, relative to the other children of its parent.
-    pub shares: u64,
-    /// Whether the bank is active.
-    pub active: bool,
-    /// Usage of the bank itself, without the usage of its leaves.
-    pub usage: Option<f64>,
 }
 
 /// An association of the live tree.
@@ -81,26 +65,13 @@ impl Standing {
     pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
         let site = self.site.as_ref()?;
         let tree = &site.tree;
-        let above = |node: NodeId| tree.parent(node).map(|bank| tree.name(bank).to_owned());
-        let bank = |node: NodeId| {
-            let own = site.own_usage.iter().find(|(bank, _)| *bank == node);
-            let usage =
-                own.map(|(_, usage)| usage * site.scale.factor(site.rule.instant) / site.scale.factor(now));
-            BankRow {
-                name: tree.name(node).to_owned(),
-                parent: above(node),
-                shares: tree.shares(node).count(),
-                active: tree.is_active(node),
-                usage,
-            }
-        };
         let leaf = |node: NodeId| {
             let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.usages.entry(*at));
             LeafRow {
                 place: tree.find_input_index(node),
                 name: tree.name(node).to_owned(),
                 user: entry.and_then(|entry| entry.job_key()).map(|(user, _)| user),
-                bank: above(node).unwrap_or_default(),
+                bank: tree.parent(node).map(|bank| tree.name(bank).to_owned()).unwrap_or_default(),
                 shares: tree.shares(node).count(),
                 active: tree.is_active(node),
                 usage: entry.map_or(0.0, |entry| entry.usage(now, site.mode, site.scale.half_life())),
@@ -121,7 +92,7 @@ impl Standing {
             node_weight: node,
             core_weight: core,
             gpu_weight: gpu,
-            banks: banks.into_iter().map(bank).collect(),
+            banks: banks.into_iter().map(|bank| site.bank(bank)).collect(),
             leaves: tree.leaves().skip(first).take(most).map(leaf).collect(),
             next: (last < tree.leaves().len()).then_some(last),
         })

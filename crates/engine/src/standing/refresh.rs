@@ -153,9 +153,6 @@ impl RefreshState {
             self.list.clear();
             self.list.extend(0..entries.len() as u32);
             entries.iter_mut().for_each(|entry| entry.ended_sum = None);
-            for &(bank, usage) in &site.own_usage {
-                site.tree.accrue(bank, usage * site.scale.factor(site.rule.instant.min(now)));
-            }
             self.moved = true;
         } else {
             agenda.list_associations_due(entries, now, &mut self.list);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The tree of a push, with its usages and the rules by which it is ranked.
+//! The banks and leaves of a push, and the rules by which their tree is ranked.
 
 use crate::ids::{BankName, UserId};
-use fairshare::accrual::{HalfLife, MAX_TIME, Mode};
+use fairshare::accrual::{HalfLife, MAX_TIME};
 use fairshare::periods::Weights;
 use fairshare::{Builder, Options, Policy, Shares};
+use serde::{Deserialize, Serialize};
 
 /// flux-accounting's default usage reset period, in seconds.
 pub const RESET: f64 = 2_419_200.0;
@@ -30,30 +31,16 @@ pub struct Rule {
     pub replaces_all: bool,
 }
 
-/// The tree of a push, with its usages and rules.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Site {
-    /// How the tree is ranked, and how usages decay.
-    pub rule: Rule,
-    /// How a running job accrues usage.
-    pub mode: Mode,
-    /// All banks. Exactly one has no parent.
-    pub banks: Vec<Bank>,
-    /// All leaves.
-    pub associations: Vec<Leaf>,
-}
-
 /// A bank of the tree.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bank {
     /// The name, which is unique in the tree.
+    #[serde(rename = "bank")]
     pub name: BankName,
     /// The parent bank; `None` for the root.
     pub parent: Option<BankName>,
     /// The shares of the bank, relative to the other children of its parent.
     pub shares: u64,
-    /// Usage of the bank itself in addition to the usage of its children; usually `None`.
-    pub usage: Option<f64>,
     /// False if the bank is inactive. All banks and associations below an inactive bank are inactive too.
     pub active: bool,
 }
@@ -99,7 +86,7 @@ impl Bank {
     /// Adds the bank as a row to the builder of the tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
         let parent = self.parent.as_deref();
-        rows.bank(self.name.as_str(), parent, Shares::Count(self.shares), self.usage, self.active);
+        rows.bank(self.name.as_str(), parent, Shares::Count(self.shares), None, self.active);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Collects a site whose push comes in several parts.
 
-use super::{Bank, Index, Leaf, Rule, Site, Standing};
+use super::{Bank, Index, Leaf, Rule, Standing};
 use crate::accounts::Budget;
 use fairshare::Builder;
 use fairshare::accrual::Mode;
@@ -35,26 +35,14 @@ pub struct Charges {
 /// The parts of a site that have arrived. The index is built part by part, so that the commit is fast.
 #[derive(Clone, Debug, Default)]
 pub struct StagedSite {
-    part: SitePart,
-    rows: Builder,
-    /// The index of each association in the usage table. The index is stored when a part of the push adds the
-    /// association.
-    indices: Vec<Index>,
-    /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
-    freed: u64,
-}
-
-/// The complete data of a push, built from all its parts.
-pub(super) struct AssembledSite {
-    /// The site. The names of its associations may be empty, because `rows` contains the names.
-    pub site: Site,
+    /// The names of its associations are empty, because `rows` contains the names.
+    pub(super) part: SitePart,
     /// The rows from which the tree is built.
-    pub rows: Builder,
-    /// The index of each association in the usage table, or an empty list.
-    pub indices: Vec<Index>,
-    /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
-    /// If the value has changed since, `indices` may be invalid.
-    pub freed: u64,
+    pub(super) rows: Builder,
+    /// The index of each association in the usage table. The index is stored when a part of the push adds the
+    /// association. It stays valid until the commit: [`UsageTable::remove_unused`](super::UsageTable::remove_unused)
+    /// runs only when a push ends, and a new push drops the staged push.
+    pub(super) indices: Vec<Index>,
 }
 
 impl SitePart {
@@ -71,9 +59,6 @@ impl StagedSite {
     /// Adds one part of a push, and adds entries for new associations to the usage table. If the push is not
     /// committed, [`UsageTable::remove_unused`](super::UsageTable::remove_unused) removes these entries.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
-        if self.indices.is_empty() {
-            self.freed = standing.usages.freed();
-        }
         let index = |leaf: &Leaf| Index(standing.usages.find_or_add_entry(leaf, &leaf.name));
         self.indices.extend(part.associations.iter().map(index));
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
@@ -94,13 +79,5 @@ impl StagedSite {
     /// Returns true if no part of the push has an association.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
-    }
-
-    /// Combines the parts of the push. The site is `None` if no part has a rule for ranking.
-    pub(super) fn combine_parts(self, mode: Mode) -> (Option<AssembledSite>, Charges, Vec<Budget>) {
-        let StagedSite { part, rows, indices, freed } = self;
-        let SitePart { rule, banks, associations, charges, budgets } = part;
-        let site = rule.map(|rule| Site { rule, mode, banks, associations });
-        (site.map(|site| AssembledSite { site, rows, indices, freed }), charges, budgets)
     }
 }

@@ -40,8 +40,6 @@ pub struct UsageTable {
     entries: Vec<UsageEntry>,
     /// The indices of entries that are not in use.
     free: Vec<u32>,
-    /// How often an entry was freed.
-    freed: u64,
     by_key: FxHashMap<Key, u32>,
     by_id: FxHashMap<JobId, Place>,
     retention: Retention,
@@ -118,11 +116,6 @@ impl UsageTable {
     /// Returns the entry at an index, unless it is free.
     pub(super) fn entry(&self, at: u32) -> Option<&UsageEntry> {
         self.entries.get(at as usize).filter(|entry| entry.key.is_some())
-    }
-
-    /// Returns how many times entries have been freed.
-    pub(super) fn freed(&self) -> u64 {
-        self.freed
     }
 
     /// Returns the numbers of associations, of running jobs, and of ended jobs that are kept.
@@ -202,7 +195,6 @@ impl UsageTable {
                 // The next refresh reports that the fair-share is gone.
                 self.agenda.store_removed_association(at, entry.fairshare.take());
                 self.free.push(at);
-                self.freed += 1;
             }
         }
     }

@@ -71,7 +71,6 @@ impl Record for BankRecord {
                     name: name.clone(),
                     parent: (!parent.is_empty()).then(|| names.intern_bank(parent)),
                     shares: to_shares(shares)?,
-                    usage: None,
                     active: active != 0,
                 })
             }
@@ -85,7 +84,6 @@ impl From<&BankWithBranch> for BankRecord {
     fn from(((name, priority), bank): &BankWithBranch) -> Self {
         let branch = bank.as_ref();
         let parent_name = |bank: &Bank| bank.parent.as_ref().map(ToString::to_string).unwrap_or_default();
-        // No push has a usage of a bank itself.
         BankRecord {
             bank: name.to_string(),
             priority: *priority,

@@ -17,7 +17,7 @@ pub const HALF_LIFE: f64 = 1000.0;
 
 fn bank(name: &str, parent: Option<&str>) -> Bank {
     let parent = parent.map(Into::into);
-    Bank { name: name.into(), parent, shares: 1, usage: None, active: true }
+    Bank { name: name.into(), parent, shares: 1, active: true }
 }
 
 /// Returns the tree's entry of a user in `bank`, with a usage that covers jobs that ended by `until`.

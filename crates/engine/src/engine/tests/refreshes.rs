@@ -212,13 +212,7 @@ fn the_pages_of_the_plugins_tree_form_the_complete_tree() {
                 (policy.name(), true, from > 0)
             );
             for bank in &page.banks {
-                builder.bank(
-                    &bank.name,
-                    bank.parent.as_deref(),
-                    Shares::Count(bank.shares),
-                    bank.usage,
-                    true,
-                );
+                builder.bank(&bank.name, bank.parent.as_deref(), Shares::Count(bank.shares), None, true);
             }
             rows.extend(page.leaves);
             first = page.next;

@@ -12,7 +12,6 @@ fn make_varied_site() -> Site {
     changed.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
     changed.rule.reset = 3.0 * DAY;
     changed.rule.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
-    changed.banks[2].usage = Some(40.0);
     changed.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
     changed.associations[1] = Leaf { usage: None, ..leaf(2, "A", 0.0, Watermark::through(T0 - 20.0)) };
     changed.associations[2] = leaf(3, "B", 0.0, Watermark::through(T0 - 90.0));
@@ -238,8 +237,8 @@ fn a_refresh_sums_the_usage_of_ended_jobs_once() {
 /// Generates sites with a few banks. Usages may be absent or equal, and banks may be inactive.
 fn any_site() -> impl Strategy<Value = Site> {
     let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
-    let any_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
-    let any_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
+    let any_leaf = (0..4_usize, 0..4_u64, usage, prop::bool::weighted(0.9));
+    let any_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9));
     let any_policy = prop::sample::select(vec![
         Policy::WeightedWalk,
         Policy::FairTree,
@@ -254,10 +253,9 @@ fn any_site() -> impl Strategy<Value = Site> {
             let mut site = site(rule.0);
             (site.rule.options.inactive_usage, site.rule.options.pbs_min_usage) = (rule.1, rule.2);
             site.banks = vec![root_bank()];
-            for (number, (above, shares, active, usage)) in banks.into_iter().enumerate() {
+            for (number, (above, shares, active)) in banks.into_iter().enumerate() {
                 let parent = if above < number { format!("b{above}") } else { "root".to_owned() };
-                let generated_bank =
-                    Bank { active, usage, ..bank(&format!("b{number}"), Some(&parent), shares) };
+                let generated_bank = Bank { active, ..bank(&format!("b{number}"), Some(&parent), shares) };
                 site.banks.push(generated_bank);
             }
             site.associations = leaves

@@ -96,23 +96,6 @@ fn the_plugin_keeps_the_exact_value_of_a_pushed_usage() {
 }
 
 #[test]
-fn a_banks_own_usage_decays() {
-    let mut used = site(Policy::Classic);
-    used.banks[1].usage = Some(3.0);
-    used.banks[2].usage = Some(0.0);
-    let mut standing = standing(used);
-    for (days, expected) in [(0.0, 3.0), (1.0, 1.5), (100.0, 3.0 * 0.5f64.powi(100))] {
-        let now = T0 + days * DAY;
-        standing.refresh(now);
-        let (tree, scale) = (standing.tree().expect("pushed"), standing.scale().expect("pushed"));
-        let own = tree.own_usage(tree.bank("A").expect("a bank")).expect("used");
-        let plain = scale.plain(own, now);
-        assert!((plain / expected - 1.0).abs() < 1e-6, "{days}: {plain}, expected {expected}");
-    }
-    assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "a usage of 0 is not stored");
-}
-
-#[test]
 fn new_usage_after_negligible_usage_decays_again() {
     let mut nearly_unused = site(Policy::FairTree);
     nearly_unused.associations[0].usage = Some(1.0);
@@ -154,9 +137,9 @@ fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
 
 /// Usages decay with time, but the ranking as pushed must use the usages of the push.
 #[test]
-fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
+fn the_ranking_as_pushed_uses_the_pushed_usage() {
     let mut used = site(Policy::Classic);
-    (used.banks[1].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
+    (used.associations[0].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
     let mut standing = standing(used);
     let rank_as_pushed = |standing: &Standing| {
         let ranking = standing.as_pushed().expect("a tree");

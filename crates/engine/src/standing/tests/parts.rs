@@ -73,21 +73,6 @@ fn a_repeated_association_has_the_values_of_its_last_record() {
     );
 }
 
-/// A second push is accepted before the staged push is committed. The second push uses the same indices for other associations.
-#[test]
-fn a_staged_push_survives_another_push_that_reuses_its_indices() {
-    let mut at_once = standing(site(Policy::FairTree));
-    at_once.push(make_larger_site()).expect("a site");
-    let mut standing = standing(site(Policy::FairTree));
-    let staged = stage_site(&make_larger_site(), &mut standing);
-    let mut other = site(Policy::FairTree);
-    other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
-    standing.push(other).expect("a site");
-    standing.push_staged(staged, Mode::Elapsed).expect("a site");
-    assert_eq!(refresh_and_read_fairshares(&mut standing), refresh_and_read_fairshares(&mut at_once));
-    assert_eq!((standing.find(UserId(9), &"A".into()), standing.usages.counts().0), (None, 5));
-}
-
 #[test]
 fn a_staged_site_that_is_dropped_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));

@@ -123,3 +123,12 @@ fn a_push_without_a_leaf_removes_the_leaf_if_it_has_no_jobs() {
     standing.push(site(Policy::WeightedWalk)).expect("a site");
     assert_eq!((standing.usages.counts().0, standing.list_leaves_without_jobs().len()), (3, 0));
 }
+
+#[test]
+fn a_push_without_a_tree_has_no_shared_user_ids() {
+    let shared = make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534)));
+    let mut standing = standing(shared);
+    assert!(standing.shared_ids().is_some());
+    standing.push_staged(StagedSite::default(), Mode::Elapsed).expect("a push without a tree");
+    assert_eq!(standing.shared_ids(), None);
+}
