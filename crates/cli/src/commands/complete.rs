@@ -14,7 +14,7 @@ use crate::plugin::{jobs, live_tree, standing};
 use crate::ui::messages::say;
 use crate::ui::words::{caller, format_user_or_id};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{AssociationStanding, Sibling, Standings};
+use fairshare_engine::engine::answers::{AssociationStanding, Sibling};
 
 /// The longest time that the command waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -95,11 +95,10 @@ fn list_names(kind: Kind) -> Vec<String> {
             }),
             // The site does not show its tree to users, or the plugin has no tree.
             Err(_) => {
-                let answer = standing::fetch(&flux, &Map::new(), usize::MAX).unwrap_or_default();
-                let associations =
-                    serde_json::from_value(answer).map(|answer: Standings| answer.associations);
+                let answer = standing::fetch(&flux, &Map::new(), usize::MAX);
+                let associations = answer.map(|answer| answer.associations).unwrap_or_default();
                 let own = format_user_or_id(caller());
-                names.extend(list_banks_or_users_of_caller(kind, &associations.unwrap_or_default(), own));
+                names.extend(list_banks_or_users_of_caller(kind, &associations, own));
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{Standings, Stats};
+use fairshare_engine::engine::answers::Stats;
 
 /// Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP
 ///
@@ -143,8 +143,7 @@ impl PolledPlugin<'_> {
         let mut all = families::build_metric_families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
-            let answer: Standings =
-                serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
+            let answer = standing::fetch(flux, &wanted, usize::MAX)?;
             all.extend(families::user_families(&answer, &Words::for_flux_instance(flux, stats.heading.now)));
         }
         Ok(exposition::format_families(&all))

@@ -5,27 +5,19 @@ use serde_json::{Map, Value, json};
 
 use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::Standings;
 
 /// Fetches pages until `most` associations are fetched or no page is left, and joins the pages into one
-/// document. The result may have more than `most` associations, because pages are fetched whole.
-pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
+/// answer. The result may have more than `most` associations, because pages are fetched whole.
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Standings, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(100));
-    let mut all: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
-    let mut next = all.get("next").cloned().unwrap_or_default();
-    let count = |all: &Value| all.get("associations").and_then(Value::as_array).map_or(0, Vec::len);
-    while !next.is_null() && count(&all) < most {
-        wanted.insert("after".to_owned(), next);
-        let mut page: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
-        next = page.get("next").cloned().unwrap_or_default();
-        let more = page.get_mut("associations").map(Value::take);
-        if let (Some(Value::Array(list)), Some(Value::Array(mut more))) = (all.get_mut("associations"), more)
-        {
-            list.append(&mut more);
-        }
-    }
-    if let Some(all) = all.as_object_mut() {
-        all.remove("next");
+    let mut all: Standings = ask(flux, "standing", &Value::Object(wanted.clone()))?;
+    while let Some(next) = all.next.take().filter(|_| all.associations.len() < most) {
+        wanted.insert("after".to_owned(), json!(next));
+        let page: Standings = ask(flux, "standing", &Value::Object(wanted.clone()))?;
+        all.associations.extend(page.associations);
+        all.next = page.next;
     }
     Ok(all)
 }

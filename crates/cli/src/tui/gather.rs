@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::model::{PageRows, Snapshot, TopRow};
-use crate::outcome::{Result, failure};
+use crate::outcome::Result;
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::bank_tree::BankTree;
 use crate::plugin::scheduling::StoppedQueues;
@@ -33,7 +33,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot> {
     };
     let all = stats.is_some();
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
-    let answer: Standings = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
+    let answer = standing::fetch(flux, &wanted, MOST)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
     let words = Words::for_flux_instance(flux, page.now);
     let stopped = StoppedQueues::ask(flux, page.jobs.iter().map(|row| row.queue.as_deref()));

@@ -23,7 +23,7 @@ use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::TextPrinter;
 use crate::ui::words::{Words, userid};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{CheckedJob, RejectionCause, Standings};
+use fairshare_engine::engine::answers::{CheckedJob, RejectionCause};
 use fairshare_engine::ids::f58;
 use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit, list_queues};
 use suggestion::{Choices, Reason, Suggestion, replace_member};
@@ -248,9 +248,7 @@ impl Verdict {
 /// Returns the banks of a user, or of the caller, the default bank first.
 fn list_banks(flux: &Flux, user: Option<u32>) -> Vec<String> {
     let request = user.map(|user| ("user".to_owned(), json!(user))).into_iter().collect();
-    let answer = fetch(flux, &request, MOST_TRIED).ok();
-    let standings: Option<Standings> = answer.and_then(|answer| serde_json::from_value(answer).ok());
-    let mut own = standings.map(|it| it.associations).unwrap_or_default();
+    let mut own = fetch(flux, &request, MOST_TRIED).map(|it| it.associations).unwrap_or_default();
     own.retain(|association| association.is_active && !association.is_removed);
     own.sort_by_key(|association| !association.is_default);
     own.into_iter().map(|association| association.bank.to_string()).collect()

@@ -63,9 +63,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(failure(format!("--bank is {bank}, but USER/BANK names {of}; name one bank")));
     }
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let document = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
-    let mut document = document.map_err(Refusal::into_answer)?;
-    let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
+    let standing = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
+    let standing = standing.map_err(Refusal::into_answer)?;
     let words = Words::for_flux_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
         if standing.heading.generation == 0 {
@@ -80,8 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         _ => None,
     };
     if args.output.json {
-        document.as_object_mut().map(|members| members.insert("total".to_owned(), json!(total)));
-        return print_json(args, document, &standing, &words);
+        return print_json(args, &standing, total.as_ref(), &words);
     }
     if args.all || !args.output.is_table() {
         print_list(args, &standing, &words)?;
@@ -135,17 +133,17 @@ fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &
 }
 
 /// Prints the plugin's answer as JSON, and adds user names and the remaining amounts of budgets.
-fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Words<'_>) -> Outcome {
-    let (now, associations) = (standing.heading.now, document.get_mut("associations"));
-    let associations = associations.and_then(Value::as_array_mut).into_iter().flatten();
-    for (association, shown) in associations.zip(&standing.associations) {
-        let budgets = association.get_mut("budgets").and_then(Value::as_array_mut).into_iter().flatten();
-        for (budget, shown) in budgets.filter_map(Value::as_object_mut).zip(&shown.budgets) {
-            budget.insert("left".to_owned(), json!(association::left(shown)));
-            budget.insert("lasts_until".to_owned(), json!(association::lasts_until(shown, now)));
-        }
-        if let Some(association) = association.as_object_mut() {
-            association.insert("user".to_owned(), words.user(shown.userid.0).into());
+fn print_json(args: &Args, standing: &Standings, total: Option<&UserTotal>, words: &Words<'_>) -> Outcome {
+    let mut document = serde_json::to_value(standing).map_err(failure)?;
+    document.as_object_mut().map(|members| members.remove("next"));
+    document["total"] = json!(total);
+    for (at, association) in standing.associations.iter().enumerate() {
+        let shown = &mut document["associations"][at];
+        shown["user"] = words.user(association.userid.0).into();
+        for (at, budget) in association.budgets.iter().enumerate() {
+            let shown = &mut shown["budgets"][at];
+            shown["left"] = json!(association::left(budget));
+            shown["lasts_until"] = json!(association::lasts_until(budget, standing.heading.now));
         }
     }
     add_companion_members(&mut document, &|id| words.job(id));
