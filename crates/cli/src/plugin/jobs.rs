@@ -12,13 +12,8 @@ use fairshare_engine::ids::Word;
 
 /// Returns the value of a term times its weight, or `None` if the row has no term with this index.
 pub(crate) fn multiply_term_by_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
-    Some(row.values.get(term)? * term_weight(row, page, term)? as f64)
-}
-
-/// Returns the weight of the term with index `term` at the time when the job's priority was computed. Returns `None`
-/// if the row has no such term.
-pub(crate) fn term_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
-    page.weighings.get(row.weighing?)?.get(term).copied()
+    let weight = page.weighings.get(row.weighing?)?.get(term)?;
+    Some(row.values.get(term)? * *weight as f64)
 }
 
 /// Returns the number of held jobs by limit: from `stats`, or of the jobs on the page if the caller may not read `stats`.

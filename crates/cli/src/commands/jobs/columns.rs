@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::plugin::jobs::{find_hold_other_than_limits, term_weight};
+use crate::plugin::jobs::{find_hold_other_than_limits, multiply_term_by_weight};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::ui::figures::number;
 use crate::ui::printable::capitalize;
@@ -221,11 +221,9 @@ pub(super) fn format_cell(
     let is_stopped = listing.stopped.contains(row.queue.as_deref());
     let index = match chosen {
         ChosenColumn::Term(term, weighted) => {
-            let value = row.values.get(*term).copied();
-            return match (value, term_weight(row, &listing.page, *term)) {
-                (Some(value), Some(weight)) if *weighted => Cell::Number(value * weight as f64),
-                (Some(value), _) if !*weighted => Cell::Number(value),
-                _ => Cell::None,
+            return match weighted {
+                true => multiply_term_by_weight(row, &listing.page, *term).into(),
+                false => row.values.get(*term).copied().into(),
             };
         }
         ChosenColumn::Fixed(index) => *index,

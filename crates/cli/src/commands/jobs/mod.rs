@@ -349,43 +349,33 @@ pub(super) const ID_DECIMAL: Column<'static> = column("id_decimal", "", Style::T
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
 fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Vec<ChosenColumn> {
     let page = &listing.page;
-    let any = |is: fn(&ListedJob) -> bool| page.jobs.iter().any(is);
-    let mut names = vec!["id", "user", "bank", "queue", "priority"];
-    if long || any(|row| row.place.is_some()) {
-        names.push("place");
-    }
-    if !is_table {
-        names.push("place_of");
-    }
-    if !is_table || page.jobs.iter().any(|row| listing.estimates.contains_key(&row.id.0)) {
-        names.push("estimated_start");
-    }
-    if long {
-        names.extend(["state", "urgency", "nodes", "cores", "submitted"]);
-    }
-    let mut chosen: Vec<ChosenColumn> = names.iter().filter_map(|name| columns.find(name).ok()).collect();
+    let any = |is: &dyn Fn(&ListedJob) -> bool| page.jobs.iter().any(is);
+    let find = |shown: bool, names: &str| {
+        let names = names.split(' ').filter(move |_| shown);
+        names.filter_map(|name| columns.find(name).ok()).collect::<Vec<_>>()
+    };
     let weighs = |term: &ChosenColumn| match term {
         ChosenColumn::Term(at, _) => {
             page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0))
         }
         ChosenColumn::Fixed(_) => true,
     };
-    chosen.extend(columns.list_priority_term_columns().filter(|term| long || weighs(term)));
-    let mut names = Vec::new();
-    if long {
-        names.extend(["sum", "outcome", "exact", "when"]);
-    }
-    if long || any(|row| !row.holds.is_empty() || find_hold_other_than_limits(row).is_some()) {
-        names.push("holds");
-    }
-    if long || any(|row| row.is_kept) {
-        names.push("kept");
-    }
-    if !is_table {
-        names.extend(["userid", "queue_stopped"]);
-    }
-    chosen.extend(names.iter().filter_map(|name| columns.find(name).ok()));
-    chosen
+    let has_estimate = |row: &ListedJob| listing.estimates.contains_key(&row.id.0);
+    let is_held = |row: &ListedJob| !row.holds.is_empty() || find_hold_other_than_limits(row).is_some();
+    let terms = columns.list_priority_term_columns().filter(|term| long || weighs(term));
+    [
+        find(true, "id user bank queue priority"),
+        find(long || any(&|row| row.place.is_some()), "place"),
+        find(!is_table, "place_of"),
+        find(!is_table || any(&has_estimate), "estimated_start"),
+        find(long, "state urgency nodes cores submitted"),
+        terms.collect(),
+        find(long, "sum outcome exact when"),
+        find(long || any(&is_held), "holds"),
+        find(long || any(&|row| row.is_kept), "kept"),
+        find(!is_table, "userid queue_stopped"),
+    ]
+    .concat()
 }
 
 fn parse_sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>, String> {
