@@ -119,15 +119,15 @@ test_expect_success 'a missing or unknown queue is reported with the text of Flu
 '
 test_expect_success 'a job without a queue is told which queues the user may use, and the next command works' '
 	push_site && flux queue enable --all && for words in "check" "what-if --submit 100"; do
-		test_expect_code 1 run_as 5001 $words -N1 -t 1h -B A >out && cat out && tr "\n" " " <out >joined && grep "(add -q QUEUE: q, r), as in \"flux fairshare $words -q q -N1 -t 1h -B A\"" joined &&
-		test_expect_code 1 run_as 5002 $words -n1 >out && cat out && tr "\n" " " <out >joined && grep "(add -q QUEUE: q), as in \"flux fairshare $words -q q -n1\"" joined &&
-		code=0 && { bash -c "$(sed "s/.*as in \"flux fairshare \([^\"]*\)\".*/FLUX_HANDLE_USERID=5002 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare \1/" joined)" >out || code=$?; } && cat out && test $code = 0 || return 1
+		test_expect_code 1 run_as 5001 $words -N1 -t 1h -B A >out && cat out && tr "\n" " " <out >joined && grep "Use -q q or -q r\. Accepted with: \"flux submit -q q -B A " joined &&
+		test_expect_code 1 run_as 5002 $words -n1 >out && cat out && tr "\n" " " <out >joined && grep "Use -q q\. Accepted with: \"flux submit -q q -n 1 COMMAND\"" joined &&
+		code=0 && { bash -c "$(sed "s/.*Accepted with: \"flux submit \([^\"]*\)\".*/FLUX_HANDLE_USERID=5002 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare check \1/" joined)" >out || code=$?; } && cat out && test $code = 0 || return 1
 	done
 '
 test_expect_success 'the commands in the answer name the instance that --uri names' '
 	(
 		uri=$FLUX_URI && unset FLUX_URI && test_expect_code 1 run_as 5002 check --uri $uri -n1 >out && cat out && tr "\n" " " <out >joined &&
-		grep "as in \"flux fairshare check --uri $uri -q q -n1\"" joined && test_expect_code 1 run_as 5002 check --uri $uri -q q -n1 -B Z >out && cat out &&
+		grep "Accepted with: \"FLUX_URI=$uri flux submit -q q -n 1 COMMAND\"" joined && test_expect_code 1 run_as 5002 check --uri $uri -q q -n1 -B Z >out && cat out &&
 		tr "\n" " " <out >joined && grep "Accepted with: \"FLUX_URI=$uri flux submit .*-B A" joined &&
 		test_expect_code 1 run_as own jobs -j f1 --uri $uri 2>err && cat err && grep "\"flux fairshare why .*1 --uri $uri\" explains" err
 	)

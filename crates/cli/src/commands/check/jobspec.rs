@@ -132,11 +132,6 @@ impl SubmitArgs {
         self.words.first().filter(|_| self.has_no_shape())
     }
 
-    /// Returns true if the caller gave options instead of a jobspec, and no option names a queue.
-    pub(crate) fn lacks_queue(&self) -> bool {
-        self.queue.is_none() && self.jobspec_path().is_none()
-    }
-
     /// Returns the job that the options or the jobspec describe.
     pub(crate) fn job(&self) -> Result<JobToCheck> {
         let jobspec = match self.jobspec_path() {

@@ -16,7 +16,7 @@ use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
 use crate::plugin::standing::fetch;
-use crate::site::mending::{join_command, quote_command};
+use crate::site::mending::join_command;
 use crate::ui::companions::add_companion_members;
 use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::screen::{Screen, ScreenArgs};
@@ -26,7 +26,7 @@ use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{CheckedJob, RejectionCause};
 use fairshare_engine::ids::f58;
 use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit, list_queues};
-use suggestion::{Choices, Reason, Suggestion, replace_member};
+use suggestion::{Choices, Reason, Suggestion};
 use text::{FluxAnswer, describe, explain_queue_refusal};
 
 /// The highest number of queues that the command checks to find the queues that a user may use.
@@ -64,11 +64,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let submit = SubmitArgs::read(&args.job)?;
-    let user = args.user.as_deref();
-    let options = [("-u", user), ("--uri", args.instance.uri.as_deref())];
-    let options = options.into_iter().filter_map(|(option, value)| Some([option, value?])).flatten();
-    let command = ["check"].into_iter().chain(options).collect();
-    let question = Question { user, submit, count: 1, json: args.json, command, words: &args.job };
+    let question = Question { user: args.user.as_deref(), submit, count: 1, json: args.json };
     question.answer(&args.instance, &args.screen.screen())
 }
 
@@ -82,9 +78,7 @@ pub(super) fn check_many_jobs(
     let (text, words) = words.split_first().ok_or_else(|| failure("--submit: expected a number of jobs"))?;
     let count = text.parse().ok().filter(|count| (1..=1_000_000).contains(count));
     let count = count.ok_or_else(|| failure("--submit: expected a number of jobs from 1 to 1,000,000"))?;
-    let uri = instance.uri.iter().flat_map(|uri| ["--uri", uri.as_str()]);
-    let command = ["what-if"].into_iter().chain(uri).chain(["--submit", text]).collect();
-    let question = Question { user: None, submit: SubmitArgs::read(words)?, count, json, command, words };
+    let question = Question { user: None, submit: SubmitArgs::read(words)?, count, json };
     question.answer(instance, screen)
 }
 
@@ -93,10 +87,6 @@ struct Question<'a> {
     submit: SubmitArgs,
     count: u64,
     json: bool,
-    /// The command line before `words`.
-    command: Vec<&'a str>,
-    /// The command-line arguments that describe the job.
-    words: &'a [String],
 }
 
 impl Question<'_> {
@@ -105,7 +95,7 @@ impl Question<'_> {
         let flux = instance.connect()?;
         let config: Value = configuration(&flux);
         let user = self.user.or(self.submit.user.as_deref()).map(userid).transpose().map_err(failure)?;
-        let mut verdict = self.judge(&flux, &config, user, &job).map_err(Refusal::into_answer)?;
+        let verdict = self.judge(&flux, &config, user, &job).map_err(Refusal::into_answer)?;
         let judge = |jobspec: &Value| {
             let changed = JobToCheck { jobspec: jobspec.clone(), urgency: job.urgency };
             self.judge(&flux, &config, user, &changed)
@@ -113,18 +103,7 @@ impl Question<'_> {
         };
         let queues = config.get("queues").and_then(Value::as_object);
         let queues = queues.into_iter().flat_map(Map::keys).take(MOST_TRIED).cloned();
-        if self.submit.lacks_queue()
-            && let Some(reason) = &verdict.queue_refusal
-        {
-            let is_usable =
-                |queue: &String| judge(&replace_member(&job.jobspec, "queue", &json!(queue))).is_empty();
-            let usable: Vec<String> = queues.clone().filter(is_usable).collect();
-            if let Some(first) = usable.first() {
-                let text = self.name_usable_queues(reason, first, &usable);
-                verdict.refusal = Some(Reason { cause: RejectionCause::Queue, text });
-            }
-        }
-        let Verdict { mut document, checked, queue, refusal, never_fits, .. } = verdict;
+        let Verdict { mut document, checked, queue, refusal, never_fits } = verdict;
         let refusal = refusal.map(|reason| reason.text);
         let words = Words::for_flux_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
@@ -186,12 +165,11 @@ impl Question<'_> {
         let known_queue = checked.queue.as_deref().filter(|_| queue_refusal.is_none());
         let [never_fits, _] = describe_resources(flux, known_queue, &wanted).unwrap_or_default();
         let refusal = queue_refusal
-            .as_ref()
             .map(|reason| format!("{reason} ({})", list_queues(config)))
             .or_else(|| explain_queue_refusal(&checked, &queue))
             .map(|text| Reason { cause: RejectionCause::Queue, text })
             .or_else(|| exceeds_policy_limit(&checked, &jobspec, config));
-        Ok(Verdict { document, checked, queue, queue_refusal, refusal, never_fits })
+        Ok(Verdict { document, checked, queue, refusal, never_fits })
     }
 
     /// Prints what to change, and the command that would be accepted by `instance`.
@@ -208,14 +186,6 @@ impl Question<'_> {
         };
         teller.line(&text);
     }
-
-    /// Adds to Flux's `reason` the queues in `usable`, and a command with `first` of these.
-    fn name_usable_queues(&self, reason: &str, first: &str, usable: &[String]) -> String {
-        let words = self.command.iter().copied().chain(["-q", first]);
-        let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
-        let names = usable.join(", ");
-        format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words, &[]))
-    }
 }
 
 /// The answer of the plugin and of Flux for a job.
@@ -223,8 +193,6 @@ struct Verdict {
     document: Value,
     checked: CheckedJob,
     queue: QueueState,
-    /// The text with which Flux would reject the job for its queue, without the queues that Flux has.
-    queue_refusal: Option<String>,
     /// Why Flux itself would reject the job.
     refusal: Option<Reason>,
     /// Why the resources can never be enough for the job.

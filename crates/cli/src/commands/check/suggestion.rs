@@ -133,6 +133,18 @@ impl Choices {
         Some(json!(largest * unit))
     }
 
+    /// Returns the options of the other queues in which the job is accepted.
+    fn list_other_accepting_queues(
+        &self,
+        jobspec: &Value,
+        judge: &dyn Fn(&Value) -> Vec<Reason>,
+    ) -> Vec<String> {
+        let queue = find_member(jobspec, "queue").and_then(Value::as_str).unwrap_or_default();
+        let accepts = |name: &&String| judge(&replace_member(jobspec, "queue", &json!(name))).is_empty();
+        let names = self.list_names("queue", queue).into_iter().filter(accepts);
+        names.map(|name| format!("-q {name}")).collect()
+    }
+
     /// Returns a sentence about the change of `member` from its value in `before` to its value in `after`. `option` is the option that sets
     /// the new value.
     fn describe_change(
@@ -155,21 +167,18 @@ impl Choices {
             ("queue", Some(queue)) if !self.queues.iter().any(|known| known == queue) => {
                 format!("There is no queue {queue}: use {option}.")
             }
-            ("bank" | "queue", _) => format!("Use {option}."),
+            ("bank", _) => format!("Use {option}."),
+            ("queue", _) => {
+                let others = self.list_other_accepting_queues(after, judge);
+                format!("Use {}.", [vec![option.to_owned()], others].concat().join(" or "))
+            }
             ("duration", _) if judge(&replace_member(after, member, &json!(LONGEST * 60))).is_empty() => {
                 format!("Set a time limit, such as {option}.")
             }
             _ => {
                 let as_given = replace_member(after, member, given.unwrap_or(&json!(0)));
+                let others = self.list_other_accepting_queues(&as_given, judge);
                 let queue = find_member(after, "queue").and_then(Value::as_str).unwrap_or_default();
-                let accepts =
-                    |name: &&String| judge(&replace_member(&as_given, "queue", &json!(name))).is_empty();
-                let others: Vec<String> = self
-                    .list_names("queue", queue)
-                    .into_iter()
-                    .filter(accepts)
-                    .map(|name| format!("-q {name}"))
-                    .collect();
                 let others = if others.is_empty() {
                     String::new()
                 } else {
