@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::outcome::{Answer, Outcome, failure};
 use crate::site::facts::PolicyFacts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
+use crate::site::names::add_sums_to_banks_above;
 use crate::ui::output::{Facts, LimitArg, OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
@@ -204,14 +205,7 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
 /// Returns the number of nodes at or below each node.
 fn count_nodes_below(tree: &Tree) -> Vec<f64> {
     let mut counts = vec![1.0; tree.len()];
-    let banks: Vec<NodeId> = tree.banks().collect();
-    // A bank comes before its child banks, so in reverse order the count of the children is complete.
-    for node in tree.leaves().chain(banks.into_iter().rev()) {
-        let count = counts.get(node.index()).copied().unwrap_or(0.0);
-        if let Some(above) = tree.parent(node).and_then(|bank| counts.get_mut(bank.index())) {
-            *above += count;
-        }
-    }
+    add_sums_to_banks_above(tree, &mut counts, |sum, below| *sum += below);
     counts
 }
 

@@ -9,6 +9,7 @@ use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
 use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
+use crate::site::names::add_sums_to_banks_above;
 use crate::ui::output::{Facts, LimitArg, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
@@ -71,9 +72,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             Err(error) => return Err(error),
         }
     }
-    let limit = Some(args.limit.limit).filter(|limit| args.output.is_table() && *limit > 0);
     match rankings.as_slice() {
-        [first, second] => compare_two_policies(args, &loaded, (first, second), &options, limit, progress),
+        [first, second] => compare_two_policies(args, &loaded, (first, second), &options, progress),
         several => compare_many(args, &loaded, several, &options, notes, progress),
     }
 }
@@ -89,24 +89,21 @@ fn compare_two_policies(
     loaded: &Loaded,
     (first, second): (&Ranking, &Ranking),
     options: &Options,
-    limit: Option<usize>,
     mut progress: Progress,
 ) -> Outcome {
     progress.phase("sorting", || 0);
     let side = |ranking| RankedTree { tree: &loaded.tree, ranking };
     let moves = Moves::new(side(first), side(second), Some);
     let (first, second) = (first.policy().name(), second.policy().name());
-    let titles = Titles {
-        places: (first.to_owned(), second.to_owned()),
-        fairshares: (format!("{first} FS"), format!("{second} FS")),
-    };
+    let fairshares = [format!("{first} FS"), format!("{second} FS")];
+    let titles = Titles { places: [first, second], fairshares: fairshares.each_ref().map(String::as_str) };
     let facts = TwoPolicyReport {
         policies: [first, second],
         options: option_values(options),
         totals: moves.totals(),
         source: SourceFacts::new(loaded),
     };
-    let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
+    let mut report = moves.report(&titles, Facts::new(&facts)?, args.limit.most_rows(args.output));
     let head = loaded.head(args.input.source());
     report.before.extend(head.map(|head| format!("{head} Policies: {first} and {second}.")));
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
@@ -130,7 +127,7 @@ fn compare_many(
     };
     let mut list: Vec<(NodeId, Vec<usize>)> =
         tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
-    let banks = sum_places_by_bank(tree, &list, rankings.len());
+    let sums = sum_places(tree, &list, rankings.len());
     list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
     let ranked = list.len();
     let (shown, more) = args.output.limit_rows(ranked, args.limit.limit);
@@ -151,7 +148,7 @@ fn compare_many(
     let walk = rankings.first().map(|first| first.walk(tree)).unwrap_or_default();
     let of_bank = walk.into_iter().filter(|(node, _)| tree.kind(*node) == NodeKind::Bank).filter_map(
         |(node, depth)| {
-            let (users, sums) = banks.get(node.index()).filter(|(users, _)| *users > 0)?;
+            let (users, sums) = sums.get(node.index()).filter(|(users, _)| *users > 0)?;
             let mut row =
                 vec![Cell::Node { depth, bank: true, name: tree.name(node).to_owned() }, Cell::Count(*users)];
             row.extend(sums.iter().map(|sum| Cell::Number((sum / *users as f64 * 10.0).round() / 10.0)));
@@ -212,32 +209,17 @@ pub(super) struct ManyPolicyReport {
     source: SourceFacts,
 }
 
-/// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.
-fn sum_places_by_bank(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
-    let mut sums = vec![(0, Vec::new()); tree.len()];
-    for bank in tree.banks() {
-        if let Some(sum) = sums.get_mut(bank.index()) {
-            sum.1 = vec![0.0; policies];
+/// Returns, by node index, the number of ranked associations at or below a node and the sum of their places by each policy.
+fn sum_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+    let mut sums = vec![(0, vec![0.0; policies]); tree.len()];
+    for (leaf, places) in list {
+        if let Some(sum) = sums.get_mut(leaf.index()) {
+            *sum = (1, places.iter().map(|place| *place as f64).collect());
         }
     }
-    let of_leaf = |(leaf, places): &(NodeId, Vec<usize>)| {
-        (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
-    };
-    for (leaf, users, places) in list.iter().map(of_leaf) {
-        add_places_to_bank_sums(tree.parent(leaf), users, &places, &mut sums);
-    }
-    // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
-    let banks: Vec<NodeId> = tree.banks().collect();
-    for bank in banks.into_iter().rev() {
-        let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
-        add_places_to_bank_sums(tree.parent(bank), users, &places, &mut sums);
-    }
-    sums
-}
-
-fn add_places_to_bank_sums(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
-    if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
-        *count += users;
+    add_sums_to_banks_above(tree, &mut sums, |(users, sums), (more, places)| {
+        *users += more;
         sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);
-    }
+    });
+    sums
 }

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::names::add_sums_to_banks_above;
 use super::tau::kendall_tau;
 use crate::ui::figures::number;
 use crate::ui::output::{Facts, Report};
@@ -74,7 +75,12 @@ impl<'a> Moves<'a> {
     }
 
     /// Returns the report with at most `limit` winners and `limit` losers. `titles` names the columns of the two rankings.
-    pub(crate) fn report<'r>(&'r self, titles: &'r Titles, facts: Facts, limit: Option<usize>) -> Report<'r> {
+    pub(crate) fn report<'r>(
+        &'r self,
+        titles: &Titles<'r>,
+        facts: Facts,
+        limit: Option<usize>,
+    ) -> Report<'r> {
         let shown: Vec<&Move> = match limit {
             None => self.list.iter().collect(),
             Some(limit) => {
@@ -142,18 +148,12 @@ impl<'a> Moves<'a> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];
         for moved in &self.list {
-            if let Some(sum) = tree.parent(moved.after).and_then(|bank| sums.get_mut(bank.index())) {
-                sum.add_move(moved);
+            if let Some(sum) = sums.get_mut(moved.after.index()) {
+                let (up, down) = (moved.gain > 0, moved.gain < 0);
+                *sum = Sum { users: 1, winners: up.into(), losers: down.into(), gain: moved.gain };
             }
         }
-        // A bank comes before the banks below it. In reverse order each sum is complete when it is added to its parent's.
-        let banks: Vec<NodeId> = tree.banks().collect();
-        for bank in banks.into_iter().rev() {
-            let sum = sums.get(bank.index()).copied().unwrap_or_default();
-            if let Some(above) = tree.parent(bank).and_then(|above| sums.get_mut(above.index())) {
-                above.add_sum(&sum);
-            }
-        }
+        add_sums_to_banks_above(tree, &mut sums, Sum::add_sum);
         let rows = self.after.ranking.walk(tree).into_iter().filter_map(move |(node, depth)| {
             let sum = *sums.get(node.index())?;
             let bank = tree.kind(node) == fairshare::NodeKind::Bank;
@@ -204,11 +204,6 @@ struct Sum {
 }
 
 impl Sum {
-    fn add_move(&mut self, moved: &Move) {
-        let (up, down) = (moved.gain > 0, moved.gain < 0);
-        self.add_sum(&Sum { users: 1, winners: up.into(), losers: down.into(), gain: moved.gain });
-    }
-
     fn add_sum(&mut self, other: &Sum) {
         self.users += other.users;
         self.winners += other.winners;
@@ -218,23 +213,24 @@ impl Sum {
 }
 
 /// The titles of the columns of the two rankings.
-pub(crate) struct Titles {
-    pub(crate) places: (String, String),
-    pub(crate) fairshares: (String, String),
+pub(crate) struct Titles<'a> {
+    pub(crate) places: [&'a str; 2],
+    pub(crate) fairshares: [&'a str; 2],
 }
 
 /// Columns that a table leaves out if it is too wide.
 pub(crate) const GIVE_UP: &[&str] = &["fairshare_first", "fairshare_second"];
 
 /// Returns the columns of associations.
-pub(crate) fn move_columns(titles: &Titles) -> Vec<Column<'_>> {
+pub(crate) fn move_columns<'a>(titles: &Titles<'a>) -> Vec<Column<'a>> {
+    let Titles { places: [place, other_place], fairshares: [fairshare, other_fairshare] } = *titles;
     vec![
         column("user", "User", Style::Text),
         column("bank", "Bank", Style::Text),
-        column("place_first", &titles.places.0, Style::Count),
-        column("place_second", &titles.places.1, Style::Count),
+        column("place_first", place, Style::Count),
+        column("place_second", other_place, Style::Count),
         column("change", "Change", Style::Count),
-        column("fairshare_first", &titles.fairshares.0, Style::Fraction),
-        column("fairshare_second", &titles.fairshares.1, Style::Fraction),
+        column("fairshare_first", fairshare, Style::Fraction),
+        column("fairshare_second", other_fairshare, Style::Fraction),
     ]
 }

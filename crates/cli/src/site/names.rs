@@ -79,3 +79,15 @@ pub(crate) fn list_associations_below(tree: &Tree, node: NodeId) -> Vec<NodeId> 
     }
     leaves
 }
+
+/// Adds the sum of each node to the sums of all banks above it. `sums` has the own value of each node, by index.
+pub(crate) fn add_sums_to_banks_above<T: Clone>(tree: &Tree, sums: &mut [T], add: impl Fn(&mut T, &T)) {
+    let banks: Vec<NodeId> = tree.banks().collect();
+    // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
+    for node in tree.leaves().chain(banks.into_iter().rev()) {
+        let Some(sum) = sums.get(node.index()).cloned() else { continue };
+        if let Some(above) = tree.parent(node).and_then(|bank| sums.get_mut(bank.index())) {
+            add(above, &sum);
+        }
+    }
+}

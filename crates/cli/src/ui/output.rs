@@ -81,6 +81,13 @@ pub(crate) struct LimitArg {
     pub(crate) limit: usize,
 }
 
+impl LimitArg {
+    /// Returns the greatest number of rows of each kind; `None` for all rows.
+    pub(crate) fn most_rows(self, output: OutputArgs) -> Option<usize> {
+        Some(self.limit).filter(|limit| output.is_table() && *limit > 0)
+    }
+}
+
 /// The options that choose the format.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]

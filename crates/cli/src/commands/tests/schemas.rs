@@ -55,8 +55,7 @@ struct ExplainedJob {
 }
 
 /// Schemas contain no titles of columns, so these may be empty.
-static NO_TITLES: moves::Titles =
-    moves::Titles { places: (String::new(), String::new()), fairshares: (String::new(), String::new()) };
+static NO_TITLES: moves::Titles<'static> = moves::Titles { places: ["", ""], fairshares: ["", ""] };
 
 /// The columns of one kind of rows, with their descriptions.
 type Described = Vec<(Column<'static>, &'static str)>;

@@ -153,10 +153,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let moves = Moves::new(side(&loaded.tree, &before), side(&tree, &after), |leaf| {
         loaded.tree.leaf(tree.name(leaf), bank_of(&tree, leaf))
     });
-    let titles = Titles {
-        places: ("Now".to_owned(), "Then".to_owned()),
-        fairshares: ("FS now".to_owned(), "FS then".to_owned()),
-    };
+    let titles = Titles { places: ["Now", "Then"], fairshares: ["FS now", "FS then"] };
     let facts = WhatIfJsonFields {
         policies: [policy_before.name(), policy.name()],
         options: option_values(&options),
@@ -165,8 +162,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         source: SourceFacts::new(&loaded),
         course: course.as_ref(),
     };
-    let limit = Some(args.limit.limit).filter(|limit| args.output.is_table() && *limit > 0);
-    let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
+    let mut report = moves.report(&titles, Facts::new(&facts)?, args.limit.most_rows(args.output));
     if args.output.is_table() {
         let screen = args.output.screen();
         report.before.extend(loaded.head(args.input.source()));
