@@ -111,11 +111,8 @@ pub(super) fn run(args: &Args) -> Outcome {
                 }
                 let explanation = ranking.explain(tree, *node);
                 let is_bank = tree.kind(*node) == NodeKind::Bank;
-                let bins = if is_bank || loaded.pace.is_none() {
-                    Vec::new()
-                } else {
-                    usage_bins(args, tree, *node)?
-                };
+                let has_bins = !is_bank && loaded.pace.is_some();
+                let bins = if has_bins { usage_bins(args, tree, *node)? } else { Vec::new() };
                 match (args.json, is_bank) {
                     (true, _) => list.push(site.explain_node(*node, &explanation, &bins)),
                     (false, true) => site.explain_bank(*node, &explanation),
@@ -129,12 +126,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
                 let names = [first.0, second.0].map(printable);
                 let [first, second] = &names;
-                failure(if a == b {
-                    let what = if tree.kind(a) == NodeKind::Bank { "bank" } else { "association" };
-                    format!("{first} and {second} are the same {what}")
-                } else {
-                    format!("{first} and {second} are one above the other: there is nothing to compare")
-                })
+                let what = match tree.kind(a) {
+                    _ if a != b => "one above the other: there is nothing to compare",
+                    NodeKind::Bank => "the same bank",
+                    NodeKind::Association => "the same association",
+                };
+                failure(format!("{first} and {second} are {what}"))
             })?;
             if args.json {
                 document.extend(Facts::new(&site.compared_nodes(a, b, &comparison))?.0);

@@ -177,17 +177,15 @@ impl Site<'_> {
             return String::new();
         }
         let top = self.top_users(node);
-        let list: Vec<String> = top
-            .iter()
-            .map(|(leaf, usage)| {
-                let place = match self.tree.parent(*leaf) {
-                    Some(bank) if bank == node => String::new(),
-                    _ => format!("/{}", printable(bank_of(self.tree, *leaf))),
-                };
-                let (used, part) = (self.unit.figure(*usage), percent(usage / total));
-                format!("{}{place} {used} ({part})", self.name(*leaf))
-            })
-            .collect();
+        let describe = |(leaf, usage): &(NodeId, f64)| {
+            let place = match self.tree.parent(*leaf) {
+                Some(bank) if bank == node => String::new(),
+                _ => format!("/{}", printable(bank_of(self.tree, *leaf))),
+            };
+            let (used, part) = (self.unit.figure(*usage), percent(usage / total));
+            format!("{}{place} {used} ({part})", self.name(*leaf))
+        };
+        let list: Vec<String> = top.iter().map(describe).collect();
         if list.is_empty() { String::new() } else { format!(", mainly by {}", list.join(", ")) }
     }
 
@@ -229,16 +227,11 @@ impl Site<'_> {
 
     /// Returns the three associations with the largest usage below a bank.
     pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
-        let mut top: Vec<(NodeId, f64)> = Vec::new();
-        for node in list_associations_below(self.tree, bank) {
-            let usage = self.ranking.counted_usage(self.tree, node);
-            if usage > 0.0 {
-                let at =
-                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
-                top.insert(at, (node, usage));
-                top.truncate(3);
-            }
-        }
+        let usage = |node: NodeId| (node, self.ranking.counted_usage(self.tree, node));
+        let mut top: Vec<_> = list_associations_below(self.tree, bank).into_iter().map(usage).collect();
+        top.retain(|(_, usage)| *usage > 0.0);
+        top.sort_by(|(node, usage), (other, most)| most.total_cmp(usage).then(node.cmp(other)));
+        top.truncate(3);
         top
     }
 }

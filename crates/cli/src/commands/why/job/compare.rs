@@ -8,11 +8,11 @@ use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::printable::{capitalize, join_words};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::teller::TextPrinter;
-use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
+use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Why};
 use fairshare_engine::ids::{JobId, Word};
 use fairshare_engine::priority::Term;
 
-type BothStandings<'a> = Option<(&'a Standings, &'a Standings)>;
+type BothStandings<'a> = Option<&'a [AssociationStanding; 2]>;
 
 impl Verdict {
     /// Returns the names of the terms of `job` that decide the order.
@@ -81,13 +81,13 @@ pub(super) fn describe_which_job_is_ahead<'a>(
     standings: BothStandings<'_>,
 ) -> JobVerdict<'a> {
     let (ahead, behind) = order_jobs_by_verdict(a, b, verdict);
-    let level = standings.and_then(|(one, other)| {
-        let (one, other) = (one.associations.first()?, other.associations.first()?);
+    let level = standings.and_then(|[one, other]| {
         let (at, side) = find_diverging_level(&one.levels, &other.levels)?;
-        let names =
-            [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
-        let below =
-            at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.node.name.clone());
+        let name = |association: &AssociationStanding, at: usize| {
+            association.levels.get(at).map(|level| level.node.name.clone())
+        };
+        let (names, below) =
+            ([name(one, at), name(other, at)], at.checked_sub(1).and_then(|above| name(one, above)));
         let decides = side.map(|side| if side == Side::First { 0 } else { 1 });
         Some(DecidingLevel { below, nodes: names, decides })
     });
@@ -163,13 +163,11 @@ impl TextPrinter<'_> {
             && !(one.made.terms.is_empty() && other.made.terms.is_empty())
         {
             self.out.blank();
-            self.out
-                .table(self.make_terms_table(ahead, behind, &one.made.terms, &other.made.terms), &["weight"]);
+            let terms = [one, other].map(|posted| posted.made.terms.as_slice());
+            self.out.table(self.make_terms_table([ahead, behind], terms), &[]);
         }
-        let standings = standings.and_then(|(one, other)| {
-            let (one, other) = (one.associations.first()?, other.associations.first()?);
-            Some(if verdict.side == Side::First { (one, other) } else { (other, one) })
-        });
+        let standings = standings
+            .map(|[one, other]| if verdict.side == Side::First { (one, other) } else { (other, one) });
         if verdict.is_decided_by_fairshare(a) {
             self.out.blank();
             self.fairshare(ahead, behind, standings);
@@ -247,45 +245,24 @@ impl TextPrinter<'_> {
     }
 
     /// Returns a table with the terms of both jobs.
-    fn make_terms_table(
-        &self,
-        ahead: &Why,
-        behind: &Why,
-        one: &[Term<Word>],
-        other: &[Term<Word>],
-    ) -> Rows<'static> {
-        let mut rows: Vec<Vec<Cell>> = Vec::new();
-        let names = if one.is_empty() { other } else { one };
-        for named in names {
-            let find = |terms: &[Term<Word>]| terms.iter().find(|term| term.name == named.name).cloned();
-            let (mine, theirs) = (find(one), find(other));
-            let product = |term: &Option<Term<Word>>| term.as_ref().map(|term| term.product);
-            let weighs = |term: &Option<Term<Word>>| term.as_ref().is_some_and(|term| term.weight != 0);
-            if !weighs(&mine) && !weighs(&theirs) {
-                continue;
+    fn make_terms_table(&self, jobs: [&Why; 2], terms: [&[Term<Word>]; 2]) -> Rows<'static> {
+        let row = |named: &Term<Word>| {
+            let pair = terms.map(|terms| terms.iter().find(|term| term.name == named.name));
+            if pair.into_iter().flatten().all(|term| term.weight == 0) {
+                return None;
             }
-            let difference = product(&mine).zip(product(&theirs)).map(|(mine, theirs)| mine - theirs);
-            let signed = difference.map_or(Cell::None, |by| {
-                Cell::Text(if by > 0.0 { format!("+{}", term(by)) } else { term(by) })
-            });
-            rows.push(vec![
-                Cell::Text(named.name.to_string()),
-                mine.as_ref().map(|term| term.value).into(),
-                theirs.as_ref().map(|term| term.value).into(),
-                product(&mine).into(),
-                product(&theirs).into(),
-                signed,
-            ]);
-        }
+            let [value, other_value] = pair.map(|term| Cell::from(term.map(|term| term.value)));
+            let [mine, theirs] = pair.map(|term| term.map(|term| term.product));
+            let difference = mine.zip(theirs).map(|(mine, theirs)| mine - theirs);
+            let difference = difference.map(|by| if by > 0.0 { format!("+{}", term(by)) } else { term(by) });
+            let name = named.name.as_ref().into();
+            Some(vec![name, value, other_value, mine.into(), theirs.into(), difference.into()])
+        };
+        let names = terms.into_iter().find(|terms| !terms.is_empty()).unwrap_or_default();
+        let mut rows: Vec<Vec<Cell>> = names.iter().filter_map(row).collect();
         let priority = |job: &Why| Cell::from(job.posted.as_ref().map(|posted| posted.made.priority as f64));
-        rows.push(vec![
-            Cell::Text("priority".into()),
-            Cell::None,
-            Cell::None,
-            priority(ahead),
-            priority(behind),
-            Cell::None,
-        ]);
+        let [one, other] = jobs.map(priority);
+        rows.push(vec!["priority".into(), Cell::None, Cell::None, one, other, Cell::None]);
         let columns = vec![
             column("name", "Term", Style::Text),
             column("one_value", "Factor 1", Style::Fraction),

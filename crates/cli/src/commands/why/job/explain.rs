@@ -271,7 +271,7 @@ impl TextPrinter<'_> {
         }
     }
 
-    fn frees(&self, hold: &HoldNow) -> Rows<'_> {
+    fn frees<'a>(&'a self, hold: &'a HoldNow) -> Rows<'a> {
         let unit = match hold.measure.as_ref() {
             "nodes" => "Nodes",
             "cores" => "Cores",
@@ -279,26 +279,22 @@ impl TextPrinter<'_> {
             "node-hours" => "Node-hours",
             _ => "Jobs",
         };
-        let rows: Vec<Vec<Cell>> = hold
-            .frees
-            .iter()
-            .map(|free| {
-                let by = free.by.map_or("unknown".to_owned(), |by| self.words.when(by));
-                vec![
-                    Cell::Text(self.words.job(free.id.0)),
-                    Cell::Text(free.state.to_string()),
-                    Cell::Count(free.amount),
-                    Cell::Text(by),
-                ]
-            })
-            .collect();
+        let rows = hold.frees.iter().map(|free| {
+            let by = free.by.map_or("unknown".to_owned(), |by| self.words.when(by));
+            vec![
+                self.words.job(free.id.0).into(),
+                free.state.as_ref().into(),
+                Cell::Count(free.amount),
+                by.into(),
+            ]
+        });
         let columns = vec![
             column("id", "JobId", Style::Text),
             column("state", "State", Style::Text),
             column("amount", unit, Style::Count),
             column("by", "At the latest", Style::Text),
         ];
-        Rows { key: "frees", columns, rows: Box::new(rows.into_iter()) }
+        Rows { key: "frees", columns, rows: Box::new(rows) }
     }
 }
 
@@ -310,32 +306,18 @@ fn is_holding_limit(job: &Why, name: &str) -> bool {
 
 /// Returns the terms of a priority, their sum and the result.
 fn tabulate_priority_terms(posted: &PostedPriority) -> Rows<'static> {
-    let mut rows: Vec<Vec<Cell>> = posted
-        .made
-        .terms
-        .iter()
-        .filter(|term| term.weight != 0 || term.product != 0.0)
-        .map(|term| {
-            vec![
-                Cell::Text(term.name.to_string()),
-                Cell::Number(term.value),
-                Cell::Number(term.weight as f64),
-                Cell::Number(term.product),
-            ]
-        })
-        .collect();
-    let last = |name: &str, number: f64| {
-        vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)]
+    let made = &posted.made;
+    let row = |name: &str, factor: Option<(f64, i64)>, product: f64| {
+        let (value, weight) = factor.map(|(value, weight)| (value, weight as f64)).unzip();
+        vec![name.into(), value.into(), weight.into(), product.into()]
     };
-    rows.extend(posted.made.sum.map(|sum| last("sum", sum)));
-    rows.extend(
-        posted
-            .made
-            .rounded
-            .filter(|rounded| posted.made.sum != Some(*rounded))
-            .map(|rounded| last("rounded", rounded)),
-    );
-    rows.push(last("priority", posted.made.priority as f64));
+    let terms = made.terms.iter().filter(|term| term.weight != 0 || term.product != 0.0);
+    let mut rows: Vec<Vec<Cell>> =
+        terms.map(|term| row(&term.name, Some((term.value, term.weight)), term.product)).collect();
+    let rounded = made.rounded.filter(|rounded| made.sum != Some(*rounded));
+    rows.extend(made.sum.map(|sum| row("sum", None, sum)));
+    rows.extend(rounded.map(|rounded| row("rounded", None, rounded)));
+    rows.push(row("priority", None, made.priority as f64));
     let columns = vec![
         column("name", "Term", Style::Text),
         column("value", "Factor", Style::Fraction),

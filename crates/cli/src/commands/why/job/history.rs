@@ -417,12 +417,9 @@ impl TextPrinter<'_> {
 
     fn past_holds<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
         let rows = history.holds.iter().map(|hold| {
-            vec![
-                Cell::Text(hold.name.clone()),
-                Cell::Text(self.words.format_time(hold.from)),
-                hold.until.map_or(Cell::None, |until| Cell::Text(self.words.format_time(until))),
-                hold.seconds.map_or(Cell::None, |seconds| Cell::Text(format_span(seconds))),
-            ]
+            let [from, until] = [Some(hold.from), hold.until]
+                .map(|time| Cell::from(time.map(|time| self.words.format_time(time))));
+            vec![hold.name.as_str().into(), from, until, hold.seconds.map(format_span).into()]
         });
         let columns = vec![
             column("name", "Limit or dependency", Style::Text),

@@ -29,7 +29,7 @@ use compare::JobVerdict;
 use compare::describe_which_job_is_ahead;
 use ended::{ListedJob, RequestedJob, request_active_and_ended_jobs};
 use fairshare_client::{Flux, user_id};
-use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use fairshare_engine::engine::answers::{AssociationStanding, Explained, Standings, Why};
 use history::{ask_history, look_up_ended_job};
 
 /// Returns true if a text is a job id. Returns false for an id that could also be a user name.
@@ -141,9 +141,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         [a, b] => {
             let verdict = decide::decide(a, b);
             let levels = if verdict.is_decided_by_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
-            let levels = levels.as_ref().map(|[one, other]| (one, other));
-            teller.compare_jobs(a, b, &verdict, levels);
-            let verdict = describe_which_job_is_ahead(a, b, &verdict, levels);
+            teller.compare_jobs(a, b, &verdict, levels.as_ref());
+            let verdict = describe_which_job_is_ahead(a, b, &verdict, levels.as_ref());
             extend(Some(&mut document), &json!({ "verdict": verdict }))?;
         }
         _ => {
@@ -192,11 +191,11 @@ fn print(args: &Args, flux: &Flux, mut document: Value, teller: TextPrinter<'_>)
 }
 
 /// Returns the standings of the associations of two jobs, or `None` if they are not available.
-fn ask_standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
-    let ask_standing = |job: &Why| -> Option<Standings> {
+fn ask_standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[AssociationStanding; 2]> {
+    let ask_standing = |job: &Why| -> Option<AssociationStanding> {
         let bank = job.bank.as_deref()?;
         let standing: Standings = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;
-        (standing.associations.len() == 1).then_some(standing)
+        <[AssociationStanding; 1]>::try_from(standing.associations).ok().map(|[only]| only)
     };
     let [one, other] = jobs;
     Some([ask_standing(one)?, ask_standing(other)?])

@@ -15,7 +15,7 @@ use crate::tests::golden::{
 };
 use crate::ui::teller::TextPrinter;
 use fairshare_engine::accounts::ZeroScore;
-use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use fairshare_engine::engine::answers::{AssociationStanding, Explained, Standings, Why};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::priority::{
     FACTORS, Factors, MAX_FACTORS, PRIORITY_LIMIT, PriorityBounds, WeightedFactors,
@@ -398,10 +398,11 @@ fn screens_of_an_ended_job_equal_the_golden_files() {
     check("why-job-ended", 120, &screens);
 }
 
-fn make_answers_for_ann_and_ben() -> [Standings; 2] {
-    let ann: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
+fn make_answers_for_ann_and_ben() -> [AssociationStanding; 2] {
+    let mut answer: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
+    let ann = answer.associations.remove(0);
     let mut ben = ann.clone();
-    let of = &mut ben.associations[0];
+    let of = &mut ben;
     (of.userid, of.bank) = (UserId(5002), BankName::from("phys"));
     of.levels[1].node.name = "phys".to_owned();
     (of.levels[1].node.value, of.levels[1].node.shares_part, of.levels[1].node.usage_part) =
@@ -456,11 +457,11 @@ fn screens_of_two_jobs_equal_the_golden_files() {
             _ => a.clone(),
         };
         let explained: Explained = serde_json::from_value(make_explain_answer(&[a, b])).expect("an answer");
-        let [one, other] = make_answers_for_ann_and_ben();
+        let standings = make_answers_for_ann_and_ben();
         let (screen, words) = (make_screen(80), make_words());
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
         let teller = TextPrinter::new(&screen, &words);
-        teller.compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)));
+        teller.compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some(&standings));
         check(&format!("why-jobs-{name}"), 80, &String::from_utf8(teller.out.into_bytes()).expect("text"));
     }
 }
