@@ -135,16 +135,21 @@ fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &
 /// Prints the plugin's answer as JSON, and adds user names and the remaining amounts of budgets.
 fn print_json(args: &Args, standing: &Standings, total: Option<&UserTotal>, words: &Words<'_>) -> Outcome {
     let mut document = serde_json::to_value(standing).map_err(failure)?;
-    document.as_object_mut().map(|members| members.remove("next"));
-    document["total"] = json!(total);
-    for (at, association) in standing.associations.iter().enumerate() {
-        let shown = &mut document["associations"][at];
-        shown["user"] = words.user(association.userid.0).into();
-        for (at, budget) in association.budgets.iter().enumerate() {
-            let shown = &mut shown["budgets"][at];
-            shown["left"] = json!(association::left(budget));
-            shown["lasts_until"] = json!(association::lasts_until(budget, standing.heading.now));
+    let (now, associations) = (standing.heading.now, document.get_mut("associations"));
+    let associations = associations.and_then(Value::as_array_mut).into_iter().flatten();
+    for (association, shown) in associations.zip(&standing.associations) {
+        let budgets = association.get_mut("budgets").and_then(Value::as_array_mut).into_iter().flatten();
+        for (budget, shown) in budgets.filter_map(Value::as_object_mut).zip(&shown.budgets) {
+            budget.insert("left".to_owned(), json!(association::left(shown)));
+            budget.insert("lasts_until".to_owned(), json!(association::lasts_until(shown, now)));
         }
+        if let Some(association) = association.as_object_mut() {
+            association.insert("user".to_owned(), words.user(shown.userid.0).into());
+        }
+    }
+    if let Some(members) = document.as_object_mut() {
+        members.remove("next");
+        members.insert("total".to_owned(), json!(total));
     }
     add_companion_members(&mut document, &|id| words.job(id));
     print_json_or_text(&args.output.screen(), Some(&document), &[])?;
