@@ -77,7 +77,7 @@ test_expect_success 'jobs -j of an ended or a running job names its state and th
 	test_expect_code 1 run_as 5002 jobs -j $ended >out 2>err; cat out err && test ! -s out &&
 	grep "^flux-fairshare: $name has ended; \"flux fairshare why $name\" explains how long it waited$" err &&
 	test_expect_code 1 run_as 5001 jobs -j $run 2>err && grep "has started; \"flux fairshare why" err &&
-	test_expect_code 1 run_as 5002 jobs -j $two,f2345 >out 2>err; cat out err && grep "[fƒ]2345 is not listed by Flux" err && test $(wc -l <err) = 1
+	test_expect_code 1 run_as 5002 jobs -j $two,f2345,f2345 >out 2>err; cat out err && grep "[fƒ]2345 is not listed by Flux" err && test $(wc -l <err) = 1
 '
 test_expect_success 'the owner sees all jobs without -A, and a guest without jobs gets a clear message' '
 	run_as own jobs --csv -o id | sort >out && run_as own jobs -A --csv -o id | sort >expected && test_cmp expected out &&

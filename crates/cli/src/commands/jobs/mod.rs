@@ -6,7 +6,7 @@ pub(super) mod columns;
 mod tests;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -83,8 +83,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    let ids: Result<Vec<u64>, String> = args.jobs.iter().map(|text| parse_id(&flux, text)).collect();
-    let ids = ids.map_err(failure)?;
+    let ids: Result<BTreeSet<u64>, String> = args.jobs.iter().map(|text| parse_id(&flux, text)).collect();
+    let ids = Vec::from_iter(ids.map_err(failure)?);
     let is_owner = is_owner(&flux);
     let users = select_users(args, is_owner).map_err(failure)?;
     let request = build_request(args, &ids, users.as_deref());
