@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::metrics::window::Window;
 use crate::metrics::{exposition, families, listen};
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
-use crate::plugin::ask::{InstanceArg, Refusal, ask};
+use crate::plugin::ask::{InstanceArg, ask};
 use crate::plugin::standing;
 use crate::replaced;
 use crate::ui::figures::parse_duration;
@@ -151,11 +151,11 @@ impl PolledPlugin<'_> {
 }
 
 /// If the plugin refuses the request, adds a hint about a command that guests may use.
-fn add_guest_hint(refusal: Refusal) -> Failure {
-    match refusal {
-        Refusal::No(text) => failure(format!(
+fn add_guest_hint(failed: Failure) -> Failure {
+    match failed {
+        Failure::No(text) => failure(format!(
             "{text}: only the instance owner may read metrics; \"flux fairshare standing --json\" shows your own numbers"
         )),
-        refusal => refusal.into(),
+        failed => failed,
     }
 }

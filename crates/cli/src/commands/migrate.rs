@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::status::{describe_query_failure, find_loaded_plugin, read_plugin_state};
-use crate::outcome::{Answer, Failure, Outcome, Result, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
@@ -231,14 +231,13 @@ fn set_job_urgencies_to_0(flux: &Flux, jobs: Vec<JobForHandOver>) -> Outcome {
     let named: Vec<JobId> =
         parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
-        let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
+        let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).inspect_err(|_| {
             // The script contains the jobs' urgencies. If the user overwrites the script with a second run, the
             // urgencies are lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run the command again with >> to append to the script",
                 describe_jobs_at_urgency_0(parked_jobs.len())
             ));
-            Failure::from(refusal)
         })?;
         for left in answer.left {
             let id = words.job(left.0);

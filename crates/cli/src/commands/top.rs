@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::why::job::history::ask_history;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::plugin::scheduling::ask_flux_about_job_start;
 use crate::tui::{self, Asking, gather, view};
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
     let explained: Explained = match ask(flux, "explain", &json!({"jobs": [id]})) {
         Ok(explained) => explained,
-        Err(refusal) => return vec![Failure::from(refusal).to_string()],
+        Err(failure) => return vec![failure.to_string()],
     };
     let Some(job) = explained.jobs.first() else {
         let gone = explained.refused.first().map(|refused| refused.reason.text.clone());

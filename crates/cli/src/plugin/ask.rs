@@ -47,51 +47,21 @@ impl InstanceArg {
 pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; the \
                                   instance owner can send the data with \"flux fairshare push\"";
 
-/// Why a request to the plugin has no answer.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The job, user or bank does not exist, or the caller may not see it. The plugin wrote the text.
-    No(String),
-    /// Any other failure.
-    Failed(Failure),
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        match refusal {
-            Refusal::No(text) => failure(text),
-            Refusal::Failed(failure) => failure,
-        }
-    }
-}
-
-impl Refusal {
-    /// Turns a refusal into a failure of the command. [`Refusal::No`] becomes [`Failure::No`].
-    pub(crate) fn into_answer(self) -> Failure {
-        match self {
-            Refusal::No(text) => Failure::No(text),
-            Refusal::Failed(failure) => failure,
-        }
-    }
-}
-
-/// Sends the request `method` to the plugin and parses its answer.
-pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T, Refusal> {
+/// Sends the request `method` to the plugin and parses its answer. Returns [`Failure::No`] with the text of the plugin if the job, user or
+/// bank does not exist, or if the caller may not see it.
+pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T> {
     let topic = format!("job-manager.mf_priority.{method}");
     match flux.rpc(&topic, &payload.to_string()) {
         Ok(answer) => serde_json::from_str(warn_if_other_plugin_sets_priorities(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
-            let text = format!(
+            failure(format!(
                 "the plugin's answer to \"{method}\" is invalid ({error}); the plugin may have another version"
-            );
-            Refusal::Failed(failure(text))
+            ))
         }),
-        Err(FluxError::Request { errno: libc::ENOSYS, .. }) => {
-            Err(Refusal::Failed(failure(describe_missing(flux, method))))
-        }
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) => Err(failure(describe_missing(flux, method))),
         Err(FluxError::Request { errno: libc::ENOENT | libc::EPERM | libc::EACCES, text, .. }) => {
-            Err(Refusal::No(printable(&text).into_owned()))
+            Err(Failure::No(printable(&text).into_owned()))
         }
-        Err(error) => Err(Refusal::Failed(failure(error))),
+        Err(error) => Err(failure(error)),
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::ask::{Refusal, ask};
+use super::ask::ask;
+use crate::outcome::Result;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::Word;
@@ -28,7 +29,7 @@ pub(crate) fn count_held_jobs_by_limit(stats: Option<&Stats>, page: &JobsPage) -
 
 /// Fetches pages until `most` jobs are fetched or no page is left, and joins the pages. The result may have
 /// more than `most` jobs, because pages are fetched whole.
-pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(2000));
     let mut all: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;

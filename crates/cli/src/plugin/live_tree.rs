@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::ask::{Refusal, ask};
-use crate::outcome::failure;
+use super::ask::ask;
+use crate::outcome::{Result, failure};
 use fairshare::{Builder, Options, Policy, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::{Flux, FluxError};
@@ -30,7 +30,7 @@ pub(crate) struct PluginFairshareTree {
 }
 
 /// Fetches the tree.
-pub(crate) fn load(flux: &Flux) -> Result<PluginFairshareTree, Refusal> {
+pub(crate) fn load(flux: &Flux) -> Result<PluginFairshareTree> {
     build(fetch(flux)?)
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn fetch_live_tree_settings(flux: &Flux) -> Option<TreePage> {
 }
 
 /// Fetches the pages of the tree. If a push or a refresh changed the tree between two pages, all pages are read again.
-pub(crate) fn fetch(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
+pub(crate) fn fetch(flux: &Flux) -> Result<Vec<TreePage>> {
     let mut pages = read(flux)?;
     for _ in 1..TRIES {
         if pages.windows(2).all(|pair| matches!(pair, [one, next] if one.generation == next.generation)) {
@@ -58,7 +58,7 @@ pub(crate) fn fetch(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
     Ok(pages)
 }
 
-fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
+fn read(flux: &Flux) -> Result<Vec<TreePage>> {
     let mut pages: Vec<TreePage> = Vec::new();
     let mut after = 0;
     loop {
@@ -72,10 +72,8 @@ fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
     }
 }
 
-fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
-    let fail = |text: String| {
-        Refusal::Failed(crate::outcome::failure(format!("the plugin's answer to \"tree\": {text}")))
-    };
+fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree> {
+    let fail = |text: String| failure(format!("the plugin's answer to \"tree\": {text}"));
     let Some(first) = pages.first() else { return Err(fail("no page".to_owned())) };
     let policy: Policy = first.policy.parse().map_err(fail)?;
     let mut options = Options::default();
@@ -102,6 +100,6 @@ fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
             leaf.active,
         );
     }
-    let tree = builder.build().map_err(|error| Refusal::Failed(failure(error)))?;
+    let tree = builder.build().map_err(failure)?;
     Ok(PluginFairshareTree { tree, in_force, policy, options, now, half_life, is_node_seconds })
 }

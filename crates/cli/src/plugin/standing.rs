@@ -3,13 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ask::{Refusal, ask};
+use super::ask::ask;
+use crate::outcome::Result;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Standings;
 
 /// Fetches pages until `most` associations are fetched or no page is left, and joins the pages into one
 /// answer. The result may have more than `most` associations, because pages are fetched whole.
-pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Standings, Refusal> {
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Standings> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(100));
     let mut all: Standings = ask(flux, "standing", &Value::Object(wanted.clone()))?;

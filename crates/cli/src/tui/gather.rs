@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::model::{PageRows, Snapshot, TopRow};
-use crate::outcome::Result;
-use crate::plugin::ask::{Refusal, ask};
+use crate::outcome::{Failure, Result};
+use crate::plugin::ask::ask;
 use crate::plugin::bank_tree::BankTree;
 use crate::plugin::scheduling::StoppedQueues;
 use crate::plugin::{jobs, standing};
@@ -28,8 +28,8 @@ const MOST: usize = 2000;
 pub(crate) fn gather(flux: &Flux) -> Result<Snapshot> {
     let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
-        Err(Refusal::No(_)) => None,
-        Err(refusal) => return Err(refusal.into()),
+        Err(Failure::No(_)) => None,
+        Err(failure) => return Err(failure),
     };
     let all = stats.is_some();
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };

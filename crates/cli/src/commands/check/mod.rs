@@ -12,8 +12,8 @@ use std::iter;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{Answer, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
+use crate::outcome::{Answer, Outcome, Result, failure};
+use crate::plugin::ask::{InstanceArg, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
 use crate::plugin::standing::fetch;
 use crate::site::mending::join_command;
@@ -95,7 +95,7 @@ impl Question<'_> {
         let flux = instance.connect()?;
         let config: Value = configuration(&flux);
         let user = self.user.or(self.submit.user.as_deref()).map(userid).transpose().map_err(failure)?;
-        let verdict = self.judge(&flux, &config, user, &job).map_err(Refusal::into_answer)?;
+        let verdict = self.judge(&flux, &config, user, &job)?;
         let judge = |jobspec: &Value| {
             let changed = JobToCheck { jobspec: jobspec.clone(), urgency: job.urgency };
             self.judge(&flux, &config, user, &changed)
@@ -147,19 +147,12 @@ impl Question<'_> {
     }
 
     /// Asks the plugin and Flux whether they would accept the job.
-    fn judge(
-        &self,
-        flux: &Flux,
-        config: &Value,
-        user: Option<u32>,
-        job: &JobToCheck,
-    ) -> Result<Verdict, Refusal> {
+    fn judge(&self, flux: &Flux, config: &Value, user: Option<u32>, job: &JobToCheck) -> Result<Verdict> {
         let mut jobspec = job.jobspec.clone();
         let queue_refusal = apply_defaults(&mut jobspec, config).err();
         let request = json!({"jobspec": jobspec, "urgency": job.urgency, "count": self.count, "user": user});
         let document: Value = ask(flux, "check_job", &request)?;
-        let checked: CheckedJob =
-            serde_json::from_value(document.clone()).map_err(|error| Refusal::Failed(failure(error)))?;
+        let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
         let queue = QueueState::ask(flux, checked.queue.as_deref());
         let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
         let known_queue = checked.queue.as_deref().filter(|_| queue_refusal.is_none());

@@ -13,9 +13,9 @@ use strum::VariantArray;
 
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, read_plugin_state};
-use crate::outcome::{Answer, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{
-    InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance, find_load_command,
+    InstanceArg, configured_limits, configured_queues, describe_job_instance, find_load_command,
 };
 use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
@@ -79,8 +79,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let pages = match live_tree::fetch(&flux) {
         Ok(pages) => pages,
         // The plugin has no tree, for example before the first push.
-        Err(Refusal::No(_)) => Vec::new(),
-        Err(refusal) => return Err(refusal.into()),
+        Err(Failure::No(_)) => Vec::new(),
+        Err(failure) => return Err(failure),
     };
     let stored = records::collect_database_records(&data);
     let loaded =

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
-use crate::plugin::ask::{INACTIVE, InstanceArg, NO_DATA, RUN, Refusal, ask_listed, configured_queues};
+use crate::plugin::ask::{INACTIVE, InstanceArg, NO_DATA, RUN, ask_listed, configured_queues};
 use crate::plugin::jobs::{fetch, find_hold_other_than_limits};
 use crate::plugin::live_tree::fetch_live_tree_settings;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let is_owner = is_owner(&flux);
     let users = select_users(args, is_owner).map_err(failure)?;
     let request = build_request(args, &ids, users.as_deref());
-    let mut page = fetch(&flux, &request, usize::MAX).map_err(Refusal::into_answer)?;
+    let mut page = fetch(&flux, &request, usize::MAX)?;
     page.jobs.retain(|row| {
         let among = |list: &[String], name: Option<&str>| {
             list.is_empty() || name.is_some_and(|name| list.iter().any(|one| one == name))

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use super::data::Number;
-use crate::outcome::Result;
-use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
+use crate::outcome::{Failure, Result};
+use crate::plugin::ask::{InstanceArg, ask as ask_plugin};
 use crate::plugin::jobs;
 use crate::site::input::Input;
 use crate::ui::words::Words;
@@ -84,8 +84,8 @@ fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>> {
     let flux = instance.connect()?;
     let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
-        Err(Refusal::No(_)) => None,
-        Err(refusal) => return Err(refusal.into()),
+        Err(Failure::No(_)) => None,
+        Err(failure) => return Err(failure),
     };
     let page = jobs::fetch(&flux, &Map::new(), MOST)?;
     let words = Words::for_flux_instance(&flux, page.now);

@@ -10,7 +10,7 @@ pub(super) mod total;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
-use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
+use crate::plugin::ask::{InstanceArg, NO_DATA};
 use crate::plugin::standing::fetch;
 use crate::ui::companions::add_companion_members;
 use crate::ui::figures::Unit;
@@ -63,8 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(failure(format!("--bank is {bank}, but USER/BANK names {of}; name one bank")));
     }
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let standing = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
-    let standing = standing.map_err(Refusal::into_answer)?;
+    let standing = fetch(&flux, &build_request(args.all, user, bank), usize::MAX)?;
     let words = Words::for_flux_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
         if standing.heading.generation == 0 {

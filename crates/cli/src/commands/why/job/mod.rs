@@ -16,7 +16,7 @@ pub(crate) use compare::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
 
 use super::Args;
 use crate::outcome::{Answer, Outcome, Result, failure};
-use crate::plugin::ask::{Refusal, ask, ask_listed};
+use crate::plugin::ask::{ask, ask_listed};
 use crate::plugin::scheduling::ask_flux_about_job_start;
 use crate::ui::companions::add_companion_members;
 use crate::ui::figures::now;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             })
         })?);
     }
-    let answer: Value = ask(&flux, "explain", &json!({ "jobs": ids })).map_err(Refusal::into_answer)?;
+    let answer: Value = ask(&flux, "explain", &json!({ "jobs": ids }))?;
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     // The plugin has only active jobs.
     if let ([refused], true) = (explained.refused.as_slice(), ids.len() == 1)
