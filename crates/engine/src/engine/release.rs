@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! run_requested_scans           runs the scans that an event requested, in order
-//! └── scan_association      scans one association and all associations that share a limit with it; scan_associations: several scans
+//! └── scan_associations     scans each association, and all associations that share a limit with it
 //!     └── continue_scan     removes dependencies until a job has lost its last; Effect::Then continues the scan
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   returns the next job that loses a dependency (limits/release.rs)
@@ -66,22 +66,6 @@ impl ReleaseScanner {
         effects
     }
 
-    pub fn scan_association(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &mut Recovery,
-        association: AssociationId,
-        candidates: Candidates,
-    ) -> Vec<Effect> {
-        if self.is_scan_forbidden() {
-            return shared.due.schedule_scan(association, candidates);
-        }
-        let mut effects = recovery.request_eventlogs_after_change(shared);
-        let cursor = ScanCursor::new(association, candidates);
-        effects.extend(self.continue_scan(shared, recovery, ScanInProgress { cursor, freed: Vec::new() }));
-        effects
-    }
-
     /// Begins scans of several associations. Each scan begins after the effects of the previous scan were carried
     /// out, because only these effects show whether the released jobs reserve headroom of limits on running jobs.
     pub fn scan_associations(
@@ -96,7 +80,10 @@ impl ReleaseScanner {
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
             effects.extend(match nth {
                 _ if is_later => shared.due.schedule_scan(association, candidates),
-                0 => self.scan_association(shared, recovery, association, candidates),
+                0 => {
+                    let scan = ScanInProgress::new(association, Vec::new(), candidates);
+                    self.continue_scan(shared, recovery, scan)
+                }
                 _ => vec![make_scan_step(association, Vec::new(), candidates)],
             });
         }
@@ -199,11 +186,16 @@ fn subscribe_to_overtaken_jobs(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
+impl ScanInProgress {
+    fn new(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Self {
+        ScanInProgress { cursor: ScanCursor::new(association, candidates), freed }
+    }
+}
+
 /// Returns an effect that begins a release scan of `association`. `freed` lists the jobs that the earlier effects in
 /// the same list release.
 pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
-    let cursor = ScanCursor::new(association, candidates);
-    Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
+    Effect::Then(Step::Scan(Box::new(ScanInProgress::new(association, freed, candidates))))
 }
 
 /// Returns the priority that a held job would have. Uses the urgency at submission, unless Flux has reported a change
