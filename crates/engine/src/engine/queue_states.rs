@@ -43,24 +43,7 @@ pub fn store_configured_queues(
     recovery: &mut Recovery,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
-    shared.queues.set_configured_queues(queues.iter().map(|(queue, _)| queue.clone()));
-    apply_queue_parents(shared, recovery, queues)
-}
-
-/// Stores whether the scheduler keeps the jobs of all queues in one list.
-pub fn store_single_list_flag(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
-    if shared.queues.set_single_list_flag(is_one_list) {
-        reorder_queues(shared);
-    }
-    Vec::new()
-}
-
-fn apply_queue_parents(
-    shared: &mut Shared,
-    recovery: &mut Recovery,
-    queues: Vec<(QueueName, Option<QueueName>)>,
-) -> Vec<Effect> {
-    let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
+    let Some(parents) = shared.queues.set_configured_queues(queues) else { return Vec::new() };
     // The `max-priority` of a parent also bounds the priorities of jobs in its virtual queues, so cached priorities are invalid.
     shared.revision += 1;
     shared.book.set_queue_parents(parents.clone());
@@ -73,6 +56,14 @@ fn apply_queue_parents(
         effects.push(shared.due.note_changed_priority_settings());
     }
     effects
+}
+
+/// Stores whether the scheduler keeps the jobs of all queues in one list.
+pub fn store_single_list_flag(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+    if shared.queues.set_single_list_flag(is_one_list) {
+        reorder_queues(shared);
+    }
+    Vec::new()
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.

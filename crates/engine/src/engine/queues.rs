@@ -12,7 +12,6 @@
 
 use super::Effect;
 use crate::ids::QueueName;
-use fairshare::insert_all;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of queues that the engine asks about. Queue names come from Flux's configuration.
@@ -104,22 +103,18 @@ impl Queues {
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
-    /// Stores the named queues of the configuration.
-    pub fn set_configured_queues(&mut self, queues: impl Iterator<Item = QueueName>) {
-        let configured: BTreeSet<QueueName> = insert_all(queues);
+    /// Stores the named queues of the configuration, each with its parent, or `None` for a queue that is not virtual.
+    /// Returns the parents of all virtual queues if a parent changed.
+    pub fn set_configured_queues(
+        &mut self,
+        queues: Vec<(QueueName, Option<QueueName>)>,
+    ) -> Option<&BTreeMap<QueueName, QueueName>> {
         // Flux has the queue without a name only if no queue is configured.
-        let exists = |queue: &Option<QueueName>| {
-            queue.as_ref().map_or(configured.is_empty(), |name| configured.contains(name))
+        let exists = |queue: &Option<QueueName>| match queue {
+            Some(_) => queues.iter().any(|(name, _)| Some(name) == queue.as_ref()),
+            None => queues.is_empty(),
         };
         self.seen.extend(self.missing.extract_if(.., exists));
-    }
-
-    /// Stores the parent of each queue, or `None` for a queue that is not virtual. Returns the parents of all
-    /// virtual queues if a parent changed.
-    pub fn set_parents(
-        &mut self,
-        queues: impl Iterator<Item = (QueueName, Option<QueueName>)>,
-    ) -> Option<&BTreeMap<QueueName, QueueName>> {
         let mut has_changed = false;
         for (queue, parent) in queues {
             let before = match parent.clone() {
