@@ -14,9 +14,9 @@
 //! is held as if no other plugin blocked it. When other plugins release the job, it enters PRIORITY, and is
 //! held there if there is no headroom.
 
-use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold, subscriptions::Subscribed};
+use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold};
 use crate::ids::JobId;
-use crate::limits::{BlockState, Candidates, Job, Phase, Reservation};
+use crate::limits::{BlockState, Candidates, Phase, Reservation};
 
 /// Subscribes to a job that declares dependencies, before other plugins see the job.
 pub fn subscribe_at_creation(
@@ -26,13 +26,10 @@ pub fn subscribe_at_creation(
     has_dependencies: bool,
 ) -> Vec<Effect> {
     let foreign_names = match state {
-        State::New => ForeignNames::create_empty_complete_set(),
-        State::Depend => ForeignNames::with_unknown_names(),
+        State::New if has_dependencies => ForeignNames::complete(),
+        State::Depend if has_dependencies => ForeignNames::default(),
         _ => return Vec::new(),
     };
-    if !has_dependencies {
-        return Vec::new();
-    }
     subscribe_to_job(shared, id, foreign_names).unwrap_or_default()
 }
 
@@ -41,7 +38,7 @@ pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.names(id).is_some() {
         return Vec::new();
     }
-    let Some(mut effects) = subscribe_to_job(shared, id, ForeignNames::with_unknown_names()) else {
+    let Some(mut effects) = subscribe_to_job(shared, id, ForeignNames::default()) else {
         return Vec::new();
     };
     shared.ledger.change(id, |job| job.block_state = BlockState::Blocked);
@@ -51,14 +48,11 @@ pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 }
 
 fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
-    match shared.subscriptions.add(id, names) {
-        Subscribed::New => Some(vec![Effect::Subscribe(id)]),
-        Subscribed::Already => Some(Vec::new()),
-        Subscribed::Full => {
-            mark_job_unwatched(shared, id);
-            None
-        }
+    let effects = shared.subscriptions.add(id, names);
+    if effects.is_none() {
+        mark_job_unwatched(shared, id);
     }
+    effects
 }
 
 /// Marks a job as unwatched: no event reports when other plugins release it. Unless limits hold the job, the engine
@@ -75,15 +69,9 @@ pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
 /// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. In the same reactor turn,
 /// Flux moves a job that has no dependencies out of DEPEND. So other plugins block these jobs.
 pub fn watch_blocked_jobs(shared: &mut Shared) -> Vec<Effect> {
-    let is_in_depend = |job: &Job| job.phase == Phase::Depend;
-    let unheld = shared.due.take_jobs_of_task(Task::WatchBlocked);
-    unheld
-        .into_iter()
-        .flat_map(|id| match shared.ledger.job(id).is_some_and(is_in_depend) {
-            true => watch_job(shared, id),
-            false => Vec::new(),
-        })
-        .collect()
+    let mut jobs = shared.due.take_jobs_of_task(Task::WatchBlocked);
+    jobs.retain(|id| shared.ledger.job(*id).is_some_and(|job| job.phase == Phase::Depend));
+    jobs.into_iter().flat_map(|id| watch_job(shared, id)).collect()
 }
 
 /// Records that the dependency `name` of a job was added or removed.

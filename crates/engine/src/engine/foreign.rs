@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 /// All dependencies that other plugins have ever added to a job to which this plugin is subscribed, and whether each
-/// is outstanding. A dependency is identified by its name.
-#[derive(Clone, Debug)]
+/// is outstanding. A dependency is identified by its name. By default, other plugins may have added dependencies whose
+/// names are unknown.
+#[derive(Clone, Debug, Default)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
     /// The number of outstanding dependencies. It is stored, because a job may have thousands of dependencies, and
@@ -18,14 +19,8 @@ pub(super) struct ForeignNames {
 impl ForeignNames {
     /// Returns an empty set of dependencies for a job in NEW. The set is complete, because Flux reports each
     /// dependency that is added.
-    pub fn create_empty_complete_set() -> ForeignNames {
-        ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
-    }
-
-    /// Returns an empty set that is marked as incomplete: other plugins may have added dependencies whose names are
-    /// unknown.
-    pub fn with_unknown_names() -> ForeignNames {
-        ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
+    pub fn complete() -> ForeignNames {
+        ForeignNames { is_complete: true, ..ForeignNames::default() }
     }
 
     /// Notes that another plugin has added or removed a dependency. A dependency that was removed once never blocks

@@ -10,17 +10,6 @@ use crate::ids::JobId;
 use crate::limits::BlockState;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The outcome of a request to subscribe to a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subscribed {
-    /// The caller must subscribe to the job.
-    New,
-    /// The plugin is subscribed already.
-    Already,
-    /// There are too many subscriptions. The job is unwatched.
-    Full,
-}
-
 /// The jobs to which the plugin subscribes in DEPEND.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Subscriptions {
@@ -40,15 +29,16 @@ impl Subscriptions {
         Subscriptions { most, ..Subscriptions::default() }
     }
 
-    /// Subscribes to a job. `names` are the dependencies of other plugins that are known.
-    pub fn add(&mut self, id: JobId, names: ForeignNames) -> Subscribed {
+    /// Subscribes to a job. `names` are the dependencies of other plugins that are known. Returns `None` if there are too
+    /// many subscriptions. Returns no effects if the plugin is subscribed already.
+    pub fn add(&mut self, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
         if self.foreign.len() >= self.most {
-            self.unwatched.insert(id);
-            return Subscribed::Full;
+            return None;
         }
         self.unwatched.remove(&id);
         self.foreign.insert(id, names);
-        if self.heard.remove(&id) { Subscribed::Already } else { Subscribed::New }
+        let was_subscribed = self.heard.remove(&id);
+        Some(Vec::from_iter((!was_subscribed).then_some(Effect::Subscribe(id))))
     }
 
     /// Subscribes to an overtaken job for its urgency, unless there are too many subscriptions.
@@ -120,7 +110,7 @@ impl Subscriptions {
         }
         let names = match (self.foreign.remove(&id), state) {
             (Some(names), State::New) => names,
-            (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
+            (Some(_), State::Depend) => ForeignNames::default(),
             _ => return vec![Effect::Unsubscribe(id)],
         };
         self.foreign.insert(id, names);

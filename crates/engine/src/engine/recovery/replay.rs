@@ -338,7 +338,7 @@ fn store_foreign_names(shared: &mut Shared, id: JobId, foreign: &[(String, bool)
         others.mark_dependencies_complete();
         return blocked::update_block_state(shared, id);
     }
-    let mut others = ForeignNames::create_empty_complete_set();
+    let mut others = ForeignNames::complete();
     foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
     if others.may_block_job() && is_here { blocked::watch_job(shared, id) } else { Vec::new() }
