@@ -7,7 +7,7 @@ use super::{
     hold::can_rest,
     posted::JobPriorities,
     recovery::Recovery,
-    refresh::{LiveSnapshot, Refresh, RefreshProgress, post_budget},
+    refresh::{LiveSnapshot, Refresh, RefreshProgress},
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId, Word};
@@ -156,11 +156,6 @@ impl<'a> View<'a> {
             is_refreshing,
             running,
         }
-    }
-
-    /// Returns how many priorities a refresh posts at most.
-    pub(super) fn post_budget(&self) -> usize {
-        post_budget(&self.posted, &self.settings, &self.batches)
     }
 
     /// Returns how many refreshes have ended, and whether one is in progress.

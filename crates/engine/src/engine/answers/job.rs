@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The answer to `explain`: the priority of a job, and the reasons why it is held or blocked.
 
-use super::super::{Change, Changes, JobFacts, JobPriorities, Turn, View};
+use super::super::{Change, Changes, JobFacts, JobPriorities, Turn, View, refresh::post_budget};
 use super::holds::{HoldNow, list_holds};
 use super::others::{
     Blocker, count_unnamed_dependencies, list_blockers, list_suggestions, suggest_higher_score,
@@ -362,7 +362,7 @@ fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) 
         note("since-refresh", describe_next_posting(view))
     } else if right_to.is_some_and(|to| to < depth) {
         let text =
-            format!("a refresh posts at most {} priorities; the next refresh continues", view.post_budget());
+            format!("a refresh posts at most {} priorities; the next refresh continues", post_budget(view));
         note("budget", text)
     } else {
         note("same-order", format!("a posting would not reorder the first {depth} jobs of the queue"))

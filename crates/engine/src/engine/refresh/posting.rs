@@ -8,11 +8,10 @@ use super::{
     stage::Stage,
 };
 use crate::engine::{
-    Batches, Effect, Refresh, Settings, Shared, Step, Timer,
+    Effect, Refresh, Shared, Step, Timer,
     due::Scan,
     effect::reprioritize_all,
     hold::{self, lacks_headroom_to_resume},
-    posted::PostedPriorities,
     priorities,
 };
 use crate::ids::JobId;
@@ -41,8 +40,7 @@ impl Refresh {
     /// Plans which priorities to post and how, when all current priorities are known. `unprioritized` are the jobs without a priority, if the
     /// engine searched for them.
     pub fn post_plan(&mut self, shared: &mut Shared, unprioritized: Option<Vec<JobId>>) -> Vec<Effect> {
-        let (depth, budget) =
-            (shared.batches.ordered, post_budget(&shared.posted, &shared.settings, &shared.batches));
+        let (depth, budget) = (shared.batches.ordered, post_budget(shared));
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
         let plan = shared.posted.plan_posts(Bounds { depth, budget, refreshes_stale });
@@ -56,7 +54,7 @@ impl Refresh {
         let mut posts =
             Posts { unprioritized: unprioritized.unwrap_or_default().into(), to_post: to_post.collect() };
         let mut effects = Vec::new();
-        let (flux_loop, touched) = (estimate_loop_cost(&shared.posted, &shared.batches), posts.to_post.len());
+        let (flux_loop, touched) = (PendingJobLoop::new(shared), posts.to_post.len());
         // If Flux's loop must run anyway for jobs without a priority, it also posts the other priorities, because it
         // needs the least time for that.
         let uses_loop =
@@ -80,7 +78,7 @@ impl Refresh {
     /// Posts the current priorities of some of the remaining jobs.
     pub fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.drop_former_priorities();
-        let flux_loop = estimate_loop_cost(&shared.posted, &shared.batches);
+        let flux_loop = PendingJobLoop::new(shared);
         let most = posts_per_reactor_turn(flux_loop.pending);
         let Stage::Posting(Posts { unprioritized, to_post }) = &mut self.stage else {
             return Vec::new();
@@ -148,24 +146,25 @@ impl Refresh {
     /// pending jobs asks about these jobs, but the loop may take too long.
     pub fn must_search_jobs_without_priority(&self, shared: &Shared) -> bool {
         self.needs_release_scan
-            && !estimate_loop_cost(&shared.posted, &shared.batches)
+            && !PendingJobLoop::new(shared)
                 .is_short(shared.posted.count_pending_and_stale().1.min(shared.batches.posted))
     }
 }
 
-/// Returns the cost of Flux's loop over all pending jobs.
-fn estimate_loop_cost(posted: &PostedPriorities, batches: &Batches) -> PendingJobLoop {
-    PendingJobLoop { pending: posted.pending().len(), longest: batches.longest_loop }
+impl PendingJobLoop {
+    fn new(shared: &Shared) -> Self {
+        PendingJobLoop { pending: shared.posted.pending().len(), longest: shared.batches.longest_loop }
+    }
 }
 
 /// Returns the largest number of priorities that a refresh posts. It is [`Batches::posted`], or less if Flux's loop
 /// would take too long and priorities are posted one by one.
-pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
-    let (most, flux_loop) = (batches.posted, estimate_loop_cost(posted, batches));
+pub fn post_budget(shared: &Shared) -> usize {
+    let (most, flux_loop) = (shared.batches.posted, PendingJobLoop::new(shared));
     if flux_loop.is_short(most) {
         most
     } else {
-        most.min(posts_per_refresh(flux_loop.pending, settings.refresh))
+        most.min(posts_per_refresh(flux_loop.pending, shared.settings.refresh))
     }
 }
 
