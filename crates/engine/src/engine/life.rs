@@ -59,16 +59,11 @@ pub fn add_job(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_
 /// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
 /// job to the plugin.
 pub fn end_job(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
-    effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
-    let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-    // A limit scope may reserve headroom for a held job, although the job itself takes none.
-    let frees_headroom = takes_headroom || shared.ledger.overtaken.is_headroom_kept_for(id);
+    let mut effects = end_subscriptions(shared, id);
+    let frees_headroom = frees_headroom(shared, id);
     let Some(job) = remove_job(shared, recovery, id) else { return effects };
-    recovery.end_comparison_if_complete(shared);
     effects.extend(accrual::record_end(shared, id, &job));
-    let (association, was_unread) = (job.association(), job.is_unread());
-    effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
+    effects.extend(request_scan_after_leave(shared, recovery, &job, frees_headroom));
     effects
 }
 
@@ -138,21 +133,30 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
 /// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never
 /// reached SCHED returns its headroom at once, because epilogs may keep the job in CLEANUP for a long time.
 pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
-    effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
-    let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
+    let mut effects = end_subscriptions(shared, id);
+    let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched).cloned() else {
         return effects;
     };
-    let (association, was_unread) = (job.association(), job.is_unread());
-    let frees_headroom = !job.footprint().is_idle() || shared.ledger.overtaken.is_headroom_kept_for(id);
+    let frees_headroom = frees_headroom(shared, id);
     shared.ledger.change(id, |job| {
         (job.phase, job.reservation, job.knowledge) = (Phase::Cleanup, Reservation::None, Knowledge::Known);
     });
     recovery.remove_job(id);
     remove_pending_data(shared, id);
-    recovery.end_comparison_if_complete(shared);
-    effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
+    effects.extend(request_scan_after_leave(shared, recovery, &job, frees_headroom));
     effects
+}
+
+fn end_subscriptions(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
+    effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
+    effects
+}
+
+/// Returns true if the job takes headroom, or if a limit scope reserves headroom for the job while it is held.
+fn frees_headroom(shared: &Shared, id: JobId) -> bool {
+    shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle())
+        || shared.ledger.overtaken.is_headroom_kept_for(id)
 }
 
 /// Requests release scans after a job has left its association. Held jobs may have waited for the eventlog of the job,
@@ -160,11 +164,12 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
 fn request_scan_after_leave(
     shared: &mut Shared,
     recovery: &mut Recovery,
-    association: Option<AssociationId>,
-    was_unread: bool,
+    job: &Job,
     frees_headroom: bool,
 ) -> Vec<Effect> {
-    let effects = if was_unread { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
+    recovery.end_comparison_if_complete(shared);
+    let association = job.association();
+    let effects = if job.is_unread() { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
     association.filter(|_| frees_headroom).into_iter().for_each(|of| shared.due.scan_after_event(of));
     effects
 }
