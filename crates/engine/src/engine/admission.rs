@@ -54,7 +54,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
         && let Some(text) = rejection_in_association(shared, association, job)
     {
         // While a push is incomplete, a later part of it may permit the queue and the project.
-        return Err(if shared.due.has_push_ended() { Pending::Fatal(text) } else { Pending::Unavailable });
+        return Err(if shared.has_push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
     let mut effects = complete_jobspec(shared, id, job, association, posting);
@@ -87,8 +87,7 @@ pub fn rejection_in_association(shared: &Shared, association: AssociationId, job
 /// incomplete, the association may still arrive. The reprioritize at the end of the push makes Flux ask for
 /// the priority again.
 pub fn find_pending_reason(shared: &mut Shared, id: JobId) -> Pending {
-    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.has_push_ended())
-    else {
+    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.has_push_ended) else {
         return Pending::Unavailable;
     };
     let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
@@ -117,20 +116,17 @@ pub fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.due.take_jobs_of_task(Task::CompleteJobspec) {
         let Some(job) = shared.ledger.job(id) else { continue };
-        let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
         let Admission::Attached(association) = job.admission else { continue };
-        if !is_pending {
+        if !matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             continue;
         }
         let is_awaiting = job.is_awaiting();
         effects.extend(complete_jobspec(shared, id, job, association, Posting::ById));
         shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
         // From now on the job is held, so a release scan must find it.
-        effects.extend(if is_awaiting {
-            shared.due.schedule_scan(association, Candidates::All)
-        } else {
-            Vec::new()
-        });
+        if is_awaiting {
+            effects.extend(shared.due.schedule_scan(association, Candidates::All));
+        }
     }
     effects
 }

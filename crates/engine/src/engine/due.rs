@@ -46,9 +46,6 @@ pub(super) struct Due {
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
     later_scans: BTreeMap<AssociationId, Candidates>,
-    /// True after a push was committed, or after a reprioritize ended it. False after an update of single records,
-    /// except records of the instance owner, until the next commit or reprioritize.
-    has_push_ended: bool,
     /// True if settings that affect all priorities were replaced.
     has_new_terms: bool,
 }
@@ -121,16 +118,6 @@ impl Due {
             jobs.remove(&id);
         }
         self.expected.remove(&id);
-    }
-
-    /// Returns true if the last push is complete: it was committed, or a reprioritize ended it.
-    pub fn has_push_ended(&self) -> bool {
-        self.has_push_ended
-    }
-
-    /// Notes whether the last push has ended.
-    pub fn set_push_ended(&mut self, has_push_ended: bool) {
-        self.has_push_ended = has_push_ended;
     }
 
     /// Notes a change of settings that affect all priorities. The next reactor turn handles the change.

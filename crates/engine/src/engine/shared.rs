@@ -64,6 +64,9 @@ pub struct Shared {
     pub(super) queues: Queues,
     /// The user that runs the instance.
     pub(super) owner: UserId,
+    /// True after a push was committed, or after a reprioritize ended it. False after an update of single records,
+    /// except records of the instance owner, until the next commit or reprioritize.
+    pub(super) has_push_ended: bool,
     /// The number of events so far that may have changed any priority.
     pub(super) revision: u64,
     /// The time of the last event, in seconds since the epoch.

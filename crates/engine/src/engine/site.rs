@@ -66,7 +66,7 @@ impl StagedPush {
         let SiteChange { associations, banks, budgets, .. } = change;
         let changed = shared.budgets.compare(&budgets);
         shared.book.commit_records(&TreeChange { associations, banks, rules, budgets: changed });
-        shared.due.set_push_ended(true);
+        shared.has_push_ended = true;
         recovery.mark_limits_changed();
         shared.ledger.apply_scope_limits(&shared.book);
         budgets::replace_budgets(shared, budgets);
@@ -77,11 +77,7 @@ impl StagedPush {
         );
         let waiting: Vec<JobId> = shared.ledger.waiting().values().flatten().copied().collect();
         effects.extend(assign_waiting_jobs(shared, recovery, waiting));
-        effects.extend(if shared.is_live() {
-            refresh.begin_refresh_after_push(shared, recovery)
-        } else {
-            refresh.post_all_priorities(shared, recovery)
-        });
+        effects.extend(refresh.post_all_priorities(shared, recovery));
         effects
     }
 
@@ -122,9 +118,9 @@ pub fn store_associations(
     let waiting_users: BTreeSet<UserId> = insert_all(shared.ledger.waiting().keys().copied());
     let users = records.iter().map(|record| record.association.user);
     let users_with_records: BTreeSet<UserId> = insert_all(users.filter(|user| waiting_users.contains(user)));
-    let is_over = shared.due.has_push_ended();
+    let is_over = shared.has_push_ended;
     let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
-    shared.due.set_push_ended(is_over && are_owners);
+    shared.has_push_ended = is_over && are_owners;
     shared.book.upsert(records, shared.owner);
     recovery.mark_limits_changed();
     shared.ledger.mark_priorities_changed();
@@ -186,7 +182,7 @@ pub fn change_configuration(
     refresh: &mut Refresh,
     change: impl FnOnce(&mut Book),
 ) -> Vec<Effect> {
-    shared.due.set_push_ended(false);
+    shared.has_push_ended = false;
     recovery.mark_limits_changed();
     change(&mut shared.book);
     shared.ledger.apply_scope_limits(&shared.book);
@@ -283,30 +279,24 @@ pub fn apply_settings(
     // plugins, and a callback about a job would disturb this iteration.
     if (&before.limits, &before.exempt) != (&shared.settings.limits, &shared.settings.exempt) {
         recovery.mark_limits_changed();
-        if shared.is_live() {
-            refresh.release_after_refresh();
-        } else if !is_loading {
+        if shared.is_live() || !is_loading {
             refresh.release_after_refresh();
             effects.push(Effect::Arm(Timer::Slice));
         }
     }
     effects.extend(ask_for_ended_jobs(shared));
     if shared.is_live() {
-        effects.extend(shared.ended.ask_job_list(&mut shared.standing, shared.now));
         effects.extend(refresh.restart_refresh(shared));
     } else if was_live {
         // All priorities are computed from the pushed fair-shares again.
         effects.push(refresh.stop_refreshes());
-    } else {
-        effects.extend(refresh.arm_refresh_timer(shared));
     }
     effects
 }
 
-/// If there are budgets, asks job-list for ended jobs that the push does not include. If live fair-share is on, the
-/// refresh asks job-list, and this function does nothing.
+/// If there are budgets or fair-share is live, asks job-list for ended jobs that the push does not include.
 fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
-    if shared.budgets.is_empty() || shared.is_live() {
+    if shared.budgets.is_empty() && !shared.is_live() {
         return Vec::new();
     }
     shared.ended.ask_job_list(&mut shared.standing, shared.now)

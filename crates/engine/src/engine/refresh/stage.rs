@@ -143,16 +143,8 @@ impl Refresh {
         Effect::Arm(Timer::Slice)
     }
 
-    /// Begins the refresh that follows a push with a tree. A release scan of all associations follows the refresh.
-    pub fn begin_refresh_after_push(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(shared.ended.ask_job_list(&mut shared.standing, shared.now));
-        effects.extend(self.arm_refresh_timer(shared));
-        effects.extend(self.refresh_on_request(shared, recovery));
-        effects
-    }
-
     /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
-    pub fn refresh_on_request(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
+    fn refresh_on_request(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         (self.recomputes_all, self.needs_release_scan) = (true, true);
         self.stale.record_priority_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
@@ -330,7 +322,7 @@ impl Refresh {
 
     /// Makes a refresh or Flux's loop post all priorities. A release scan of all associations follows.
     pub fn post_all_priorities(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        shared.due.set_push_ended(true);
+        shared.has_push_ended = true;
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
         }

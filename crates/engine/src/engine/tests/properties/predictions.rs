@@ -23,7 +23,7 @@ fn is_settled(host: &Host) -> bool {
     let view = host.engine.view();
     !view.ledger.has_unread()
         && !view.needs_comparison()
-        && view.due.has_push_ended()
+        && view.has_push_ended
         && host.engine.recovery.half_pushed().is_empty()
 }
 
