@@ -15,11 +15,12 @@ const MEMO_STEP: f64 = 1e-9;
 pub fn store_answered_priority(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(job) = shared.ledger.job(id) else { return };
     let Some(association) = job.association() else { return };
-    let context = priority_context(shared, id, job, association);
+    let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
+    let context = priority_context(shared, id, job, (association, urgency));
     let is_new = shared.posted.pending().get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
     let queue = shared.queues.scheduler_queue(job.queue.as_ref());
-    shared.posted.store_answered_explanation(id, queue, urgency, (association, fairshare), made, &context);
+    shared.posted.store_answered_explanation(id, queue, fairshare, made, &context);
 }
 
 /// Stores that the current priority of a pending job is being posted by job id, and returns the priority. Returns `None` if this priority
@@ -27,7 +28,7 @@ pub fn store_answered_priority(shared: &mut Shared, id: JobId, urgency: i64, mad
 pub fn store_posted_priority(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.current_priority(id)?;
     let (_, before) = shared.posted.pending().get(id)?;
-    let context = priority_context(shared, id, shared.ledger.job(id)?, before.association);
+    let context = priority_context(shared, id, shared.ledger.job(id)?, (before.association, before.urgency));
     shared.posted.store_posted_explanation(id, &current, &context).then_some(current)
 }
 
@@ -56,8 +57,15 @@ pub fn update_association_priorities(
 }
 
 /// Returns the inputs of the job's priority other than its terms.
-fn priority_context(shared: &Shared, id: JobId, job: &Job, association: AssociationId) -> PriorityContext {
+fn priority_context(
+    shared: &Shared,
+    id: JobId,
+    job: &Job,
+    (association, urgency): (AssociationId, u8),
+) -> PriorityContext {
     PriorityContext {
+        association,
+        urgency,
         now: shared.now,
         weighed: shared.weighed,
         zero: shared.book.config().zero_score,

@@ -7,7 +7,6 @@
 //! the engine stores the last refresh in which this cause changed the fair-share.
 
 use super::{Posted, PostedPriorities, PriorityContext};
-use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, SIZE};
 use strum::{IntoStaticStr, VariantArray};
@@ -151,24 +150,17 @@ impl FairshareChanges {
 
 impl PostedPriorities {
     /// Returns the inputs that changed since the priority of job `id` was posted. `made` is the new priority.
-    pub fn find_changes_since_post(
-        &self,
-        id: JobId,
-        association: AssociationId,
-        urgency: u8,
-        made: &Explanation,
-        now: &PriorityContext,
-    ) -> Changes {
+    pub fn find_changes_since_post(&self, id: JobId, made: &Explanation, now: &PriorityContext) -> Changes {
         let mut changes = Changes::default();
         let Some((job, before)) = self.pending.get(id) else {
             changes.add(self.find_reason_of_first_priority(id, now));
             return changes;
         };
-        if before.urgency != urgency {
+        if before.urgency != now.urgency {
             changes.add(Change::Urgency);
             changes.former_urgency = before.urgency;
         }
-        let is_updated = before.association != association || self.updated.contains(&id);
+        let is_updated = before.association != now.association || self.updated.contains(&id);
         if is_updated {
             changes.add(Change::Jobspec);
         }
@@ -189,7 +181,7 @@ impl PostedPriorities {
                 AGE => has_aged = true,
                 // If the jobspec was updated, the update explains the changes of all terms except the age.
                 _ if is_updated => {}
-                FAIRSHARE => by_itself = self.add_fairshare_changes(before, association, now, &mut changes),
+                FAIRSHARE => by_itself = self.add_fairshare_changes(before, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
                 // While the weight is 0, the plugin does not read the number of nodes. So the first number that it
@@ -234,7 +226,6 @@ impl PostedPriorities {
     fn add_fairshare_changes(
         &self,
         before: &Posted,
-        association: AssociationId,
         now: &PriorityContext,
         changes: &mut Changes,
     ) -> Option<Change> {
@@ -246,7 +237,7 @@ impl PostedPriorities {
             changes.add(Change::Fairshare);
             return None;
         }
-        let moves = self.groups.get(&association).map(|group| group.moves).unwrap_or_default();
+        let moves = self.groups.get(&now.association).map(|group| group.moves).unwrap_or_default();
         // A refresh that is in progress may have computed new fair-shares, but not yet the priorities of all jobs.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;

@@ -30,6 +30,9 @@ pub struct Weighing {
 /// The inputs of a posted priority, except its terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriorityContext {
+    /// The association of the job.
+    pub association: AssociationId,
+    pub urgency: u8,
     /// The time, in seconds since the epoch.
     pub now: f64,
     pub weighed: WeightedFactors,
@@ -259,22 +262,21 @@ impl PostedPriorities {
         &mut self,
         id: JobId,
         queue: Option<&QueueName>,
-        urgency: i64,
-        (association, fairshare): (AssociationId, Option<f64>),
+        fairshare: Option<f64>,
         made: &Explanation,
         now: &PriorityContext,
     ) {
-        let posted = self.make_record(id, association, urgency, made, now);
+        let posted = self.make_record(id, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
         let job = PendingJob { id, posted: made.priority, current: made.priority, is_incomparable: false };
         let former = self.pending.put(queue, job, posted).map(|former| former.association);
-        if former != Some(association) {
+        if former != Some(now.association) {
             if let Some(former) = former {
                 self.remove_job_from_association(former, id);
             }
             let new = || Group { jobs: BTreeSet::new(), fairshare, moves: FairshareChanges::default() };
-            self.groups.entry(association).or_insert_with(new).jobs.insert(id);
+            self.groups.entry(now.association).or_insert_with(new).jobs.insert(id);
         }
         self.has_changed = true;
     }
@@ -282,9 +284,7 @@ impl PostedPriorities {
     /// Stores that the current priority of a pending job is being posted by job id. Returns false if this priority is
     /// posted already.
     pub fn store_posted_explanation(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> bool {
-        let Some((_, before)) = self.pending.get(id) else { return false };
-        let (association, urgency) = (before.association, i64::from(before.urgency));
-        let posted = self.make_record(id, association, urgency, made, now);
+        let posted = self.make_record(id, made, now);
         self.pending.set_current_priority(id, made.priority);
         let Some(before) = self.pending.set_posted_priority(id, made.priority, posted) else { return false };
         let is_other = before.0.posted != made.priority;
@@ -330,16 +330,8 @@ impl PostedPriorities {
     }
 
     /// Returns the record of a priority: its inputs, and why it differs from the posted priority.
-    fn make_record(
-        &mut self,
-        id: JobId,
-        association: AssociationId,
-        urgency: i64,
-        made: &Explanation,
-        now: &PriorityContext,
-    ) -> Posted {
-        let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-        let mut changes = self.find_changes_since_post(id, association, urgency, made, now);
+    fn make_record(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> Posted {
+        let mut changes = self.find_changes_since_post(id, made, now);
         let (mut when, mut earlier) = (now.now, None);
         if let Some((job, before)) = self.pending.get(id) {
             if changes.is_empty() || job.posted == made.priority && !changes.is_caused_by_job() {
@@ -353,13 +345,13 @@ impl PostedPriorities {
             }
         }
         Posted {
-            association,
+            association: now.association,
             when,
             generation: now.generation,
             is_live: now.is_live,
             weighing: self.share_term_weights(now),
             values: made.values(),
-            urgency,
+            urgency: now.urgency,
             is_lowered_in_queue: made.outcome == Outcome::LoweredInQueue,
             changes,
             earlier,
