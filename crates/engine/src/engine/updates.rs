@@ -24,20 +24,17 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let (counted_by, was_unread) = (job.running, job.is_unread());
     let mut effects = Vec::new();
     let mut association = job.association();
-    let names_new_bank = job.bank.as_deref() != facts.bank;
-    if names_new_bank {
-        match shared.book.find(job.user, facts.bank) {
-            Some(found) => association = Some(found),
-            None if association.is_none() => {}
-            None => {
-                let bank = facts.bank.unwrap_or("(default)");
-                let text = format!(
-                    "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; the job stays in its bank",
-                    job.user
-                );
-                effects.push(Effect::Log(Level::Error, text));
-            }
+    if job.bank.as_deref() != facts.bank {
+        let found = shared.book.find(job.user, facts.bank);
+        if found.is_none() && association.is_some() {
+            let bank = facts.bank.unwrap_or("(default)");
+            let text = format!(
+                "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; the job stays in its bank",
+                job.user
+            );
+            effects.push(Effect::Log(Level::Error, text));
         }
+        association = found.or(association);
     }
     let (bank, queue) = (bank_name(shared, association, facts.bank), queue_name(shared, facts.queue));
     let running = running_limits(shared, queue.as_ref());
@@ -83,11 +80,9 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     if recovery.remove_deferred_eventlog(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
-    effects.extend(
-        association
-            .into_iter()
-            .flat_map(|association| recovery.request_noted_eventlogs(shared, Some(association))),
-    );
+    if association.is_some() {
+        effects.extend(recovery.request_noted_eventlogs(shared, association));
+    }
     effects.extend(hold_moved_job_in_depend(shared, id));
     let mut is_held_again = false;
     if facts.state == State::Priority {
@@ -118,14 +113,10 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
 
 pub fn update_queue(shared: &mut Shared, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
     let job = shared.ledger.job(id);
-    let rejection = match job.map(Job::association) {
+    let rejection = match job.map_or_else(|| shared.book.find(user, None), Job::association) {
+        Some(association) => queue_rejection(shared, job, association, state, queue),
         // The update of a job that waits for data is checked when the job gets an association.
-        Some(None) => None,
-        Some(Some(association)) => queue_rejection(shared, job, association, state, queue),
-        None => match shared.book.find(user, None) {
-            Some(association) => queue_rejection(shared, None, association, state, queue),
-            None => Some(unknown_association_text(user)),
-        },
+        None => job.is_none().then(|| unknown_association_text(user)),
     };
     rejection.map(Effect::Reject).into_iter().collect()
 }
@@ -178,13 +169,13 @@ fn full_queue_rejection(
     state: State,
     queue: &str,
 ) -> Option<String> {
-    let wanted = queue_name(shared, Some(queue));
+    let (wanted, place) = (queue_name(shared, Some(queue)), format!("queue {queue}"));
     let is_exempt = !shared.book.site_limits().counts_in(None, None, job.queue.as_deref());
     if is_exempt && shared.limits().active_headroom(id, Some(queue)) == 0 {
-        return Some(full_queue_text(queue, "max-active-jobs"));
+        return Some(full_limit_text(&place, "max-active-jobs"));
     }
     if let Some(full) = shared.limits().find_full_active_jobs_limit(id, wanted.as_ref(), Some(job)) {
-        return Some(full_queue_text(queue, full.name()));
+        return Some(full_limit_text(&place, full.name()));
     }
     if !matches!(state, State::Priority | State::Sched) {
         return None;
@@ -193,11 +184,12 @@ fn full_queue_rejection(
     let rules = shared.ledger.rules();
     let on_move = shared.limits().list_limits_on_move(job.queue.as_ref(), wanted.as_ref());
     let name = rules.members(exceeded.and(on_move)).next()?.name();
-    Some(full_queue_text(queue, name))
+    Some(full_limit_text(&place, name))
 }
 
-fn full_queue_text(queue: &str, limit: &str) -> String {
-    format!("updating to queue {queue} while it is already at {limit} limit is not allowed; try again later")
+/// Returns the text that rejects the update to `place`, a queue or a bank, because `limit` is reached.
+fn full_limit_text(place: &str, limit: &str) -> String {
+    format!("updating to {place} while it is already at {limit} limit is not allowed; try again later")
 }
 
 /// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted. Flux
@@ -235,11 +227,7 @@ pub fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, ba
     }
     let job = job?;
     let running = shared.limits().sum_usage_over_queues(wanted).1.run.jobs();
-    let rejected = |limit: &str| {
-        Some(format!(
-            "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
-        ))
-    };
+    let rejected = |limit: &str| Some(full_limit_text(&format!("bank {bank}"), limit));
     if let Some(full) = shared.limits().find_full_active_jobs_limit(wanted, queue, Some(job)) {
         return rejected(full.name());
     }
