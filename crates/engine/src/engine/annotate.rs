@@ -63,8 +63,7 @@ pub fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
         return Some(format!("held: {} {used}/{most}", hold.name()));
     }
     let fairshare = shared.fairshare(association)?;
-    let record = shared.book.association(association)?;
-    let index = shared.standing.find(record.user, &record.bank).filter(|_| shared.is_live());
+    let index = shared.find_usage_entry(association).filter(|_| shared.is_live());
     let rank = index.and_then(|index| find_rank(shared, shared.standing.node(index)?));
     let rank_text =
         rank.map_or(String::new(), |rank| format!(", {} of {}", format_ordinal(rank.place), rank.of));

@@ -40,12 +40,11 @@ impl Engine {
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // If jobs are interleaved, each priority depends on the other jobs. The engine's copy with the pushed
                 // data has no jobs, so the priorities before and after the push are computed without interleaving.
-                let without_turns =
-                    |engine: &Engine| compute_priority_without_interleaving(&engine.view(), job, urgency);
-                let priority_now = without_turns(self)
+                let without_turn = |engine: &Engine| engine.shared.priority_without_turn(job, urgency);
+                let priority_now = without_turn(self)
                     .filter(|_| self.shared.settings.interleave)
                     .unwrap_or(posted.posted.priority);
-                let priority_then = without_turns(&copy).unwrap_or(priority_now);
+                let priority_then = without_turn(&copy).unwrap_or(priority_now);
                 moves.push(Move {
                     id,
                     user: job.user,
@@ -124,13 +123,6 @@ impl Engine {
         copy.staged_push = self.staged_push.clone();
         copy
     }
-}
-
-/// Returns the priority that the job would have if jobs were not interleaved, or `None` if the priority
-/// cannot be computed.
-fn compute_priority_without_interleaving(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
-    let fairshare = view.fairshare(job.association()?)?;
-    Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)
 }
 
 /// Returns the text with which a job that waits for data would be rejected, or `None` if it would be accepted.

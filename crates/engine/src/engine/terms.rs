@@ -13,6 +13,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
 use crate::limits::Job;
 use crate::priority::{Explanation, Outcome, PRIORITY_LIMIT, Subject};
+use crate::standing::Index;
 
 impl Shared {
     /// Returns the current priority of job `id` with its terms, or `None` if the job has no association with a fair-share.
@@ -27,6 +28,13 @@ impl Shared {
         let in_turn = self.explain_with_fairshare(job, urgency, turn.fairshare)?;
         let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
         Some(if is_none { own } else { in_turn })
+    }
+
+    /// Returns the priority that the job would have if jobs were not interleaved, or `None` if the job has no association
+    /// with a fair-share.
+    pub(super) fn priority_without_turn(&self, job: &Job, urgency: i64) -> Option<u32> {
+        let fairshare = self.fairshare(job.association()?)?;
+        Some(self.explain_with_fairshare(job, urgency, fairshare)?.priority)
     }
 
     /// Returns the priority that the job would have with the fair-share `fairshare`, or `None` if the job has
@@ -76,9 +84,13 @@ impl Shared {
     }
 
     fn find_live_fairshare_of_association(&self, id: AssociationId) -> Option<f64> {
+        self.standing.fairshare(self.find_usage_entry(id)?)
+    }
+
+    /// Returns the usage entry of an association, or `None` if there is none.
+    pub(super) fn find_usage_entry(&self, id: AssociationId) -> Option<Index> {
         let association = self.book.association(id)?;
-        let index = self.standing.find(association.user, &association.bank)?;
-        self.standing.fairshare(index)
+        self.standing.find(association.user, &association.bank)
     }
 
     /// Returns the position of a pending job in its association, and the fair-share for this position. Returns `None`

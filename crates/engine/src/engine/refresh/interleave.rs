@@ -121,7 +121,7 @@ fn order_jobs(
     order.sort_unstable();
     order.truncate(shared.batches.ordered);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-    if let Some(index) = standing_index(shared, association).filter(|_| shared.standing.rule().is_some()) {
+    if let Some(index) = shared.find_usage_entry(association).filter(|_| shared.standing.rule().is_some()) {
         let cost = |id: &JobId| {
             shared.ledger.job(*id).map_or(0.0, |job| {
                 let Size { nodes, cores, .. } = job.size;
@@ -134,9 +134,4 @@ fn order_jobs(
     }
     // Each association costs as much work as one more job.
     most.saturating_sub(1 + jobs.len())
-}
-
-fn standing_index(shared: &Shared, association: AssociationId) -> Option<Index> {
-    let association = shared.book.association(association)?;
-    shared.standing.find(association.user, &association.bank)
 }
