@@ -3,8 +3,13 @@
 //! order of the checks.
 
 use super::{
-    Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, budgets::budget_rejection,
-    life::queue_name, queue_shapes, shared::join_names, updates::move_rejection,
+    Effect, JobFacts, Level, Shared, State,
+    admission::unknown_association_text,
+    budgets::budget_rejection,
+    life::queue_name,
+    queue_shapes::{node_count_rejection, time_limit_rejection},
+    shared::join_names,
+    updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId, Queue};
 use crate::ids::{BankName, UserId};
@@ -55,23 +60,20 @@ pub fn validate_job(shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
     // The checks below are faster if the limit scopes of the association are stored.
     association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
     let rejection = rejections_of_job(shared, association, facts).next();
-    match rejection {
-        Some(Rejection { cause, text }) => {
-            let is_uncountable = cause == RejectionCause::Resources;
-            let log = facts.size.as_ref().err().filter(|_| is_uncountable).map(|error| {
-                let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
-                Effect::Log(Level::Debug, log)
-            });
-            log.into_iter().chain([Effect::Reject(text)]).collect()
+    let Some(Rejection { cause, text }) = rejection else {
+        // The job is not counted yet: another plugin may still reject it.
+        if facts.state == State::New {
+            shared.validated.insert(facts.id);
         }
-        None => {
-            // The job is not counted yet: another plugin may still reject it.
-            if facts.state == State::New {
-                shared.validated.insert(facts.id);
-            }
-            Vec::new()
-        }
+        return Vec::new();
+    };
+    let mut effects = Vec::new();
+    if let (RejectionCause::Resources, Err(error)) = (cause, &facts.size) {
+        let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
+        effects.push(Effect::Log(Level::Debug, log));
     }
+    effects.push(Effect::Reject(text));
+    effects
 }
 
 /// Returns the association of a job. A live job that stays in its bank keeps its association if a push has removed it.
@@ -109,12 +111,8 @@ const CHECKS: [(RejectionCause, Check); 12] = [
     (RejectionCause::ActiveJobs, active_jobs_rejection),
     (RejectionCause::ActiveJobs, find_active_jobs_rejection),
     (RejectionCause::Resources, |_, _, facts| describe_uncountable_job(facts)),
-    (RejectionCause::Size, |shared, _, facts| {
-        find_queue_shape_violation(shared, facts, queue_shapes::node_count_rejection)
-    }),
-    (RejectionCause::TimeLimit, |shared, _, facts| {
-        find_queue_shape_violation(shared, facts, queue_shapes::time_limit_rejection)
-    }),
+    (RejectionCause::Size, |shared, _, facts| check_queues(shared, facts, node_count_rejection)),
+    (RejectionCause::TimeLimit, |shared, _, facts| check_queues(shared, facts, time_limit_rejection)),
     (RejectionCause::Size, size_rejection),
     (RejectionCause::Budget, |shared, (id, _), facts| budget_rejection(shared, id, facts)),
     (RejectionCause::Queue, |shared, (id, _), facts| move_rejection(shared, id, facts)),
@@ -194,7 +192,7 @@ fn find_active_jobs_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFa
 }
 
 /// Returns the text with which `check` rejects a job for the limits on each job of its queue or of the parent queue.
-fn find_queue_shape_violation(
+fn check_queues(
     shared: &Shared,
     facts: &JobFacts<'_>,
     check: fn(&Queue, Size) -> Option<String>,
