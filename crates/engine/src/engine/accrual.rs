@@ -7,7 +7,7 @@
 
 use super::{Effect, Level, Shared, budgets::charge_job_at_end};
 use crate::ids::JobId;
-use crate::limits::{self, Job, Phase};
+use crate::limits::{self, Allocation, Job, Phase};
 use crate::standing;
 use fairshare::periods::Resources;
 
@@ -27,12 +27,7 @@ pub fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effec
     if !lacks_start(shared, id) {
         return None;
     }
-    shared.ledger.change(id, |job| {
-        if let Some(given) = job.allocation.as_mut() {
-            given.start = Some(start);
-        }
-    });
-    record_start_of_job(shared, id)
+    change_allocation(shared, id, |given| given.start = Some(start))
 }
 
 /// Records the end of a job that was in RUN. Returns a log line if [`Standing`](crate::standing::Standing) rejects the record.
@@ -110,10 +105,11 @@ pub fn log_unreadable_allocation(id: JobId, resources: &limits::Resources) -> Op
 
 /// Stores the expiration of a running job, in seconds since the epoch; `None` if the job may run indefinitely.
 pub fn store_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
-    shared.ledger.change(id, |job| {
-        if let Some(given) = job.allocation.as_mut() {
-            given.expiration = expiration;
-        }
-    });
-    record_start_of_job(shared, id).into_iter().collect()
+    Vec::from_iter(change_allocation(shared, id, |given| given.expiration = expiration))
+}
+
+/// Changes the R of a job, and records the job's start again.
+fn change_allocation(shared: &mut Shared, id: JobId, change: impl FnOnce(&mut Allocation)) -> Option<Effect> {
+    shared.ledger.change(id, |job| job.allocation.as_deref_mut().map(change));
+    record_start_of_job(shared, id)
 }

@@ -94,16 +94,9 @@ pub fn reprioritize_if_ages_changed(shared: &mut Shared) -> Vec<Effect> {
 /// Stores how long a pending job was eligible, computed from the events in `past`. For a running job, starts to count
 /// usage at the time of the allocation instead.
 pub fn store_eligible_time(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
-    match shared.ledger.job(id).map(|job| job.phase) {
-        None => return Vec::new(),
-        Some(Phase::Run) => {
-            let allocated = past.iter().rfind(|(_, what)| *what == Past::Allocated);
-            return allocated
-                .and_then(|(when, _)| accrual::begin_accrual(shared, id, *when))
-                .into_iter()
-                .collect();
-        }
-        Some(_) => {}
+    if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Run) {
+        let allocated = past.iter().rfind(|(_, what)| *what == Past::Allocated);
+        return Vec::from_iter(allocated.and_then(|(when, _)| accrual::begin_accrual(shared, id, *when)));
     }
     let rules = shared.ledger.rules();
     let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
