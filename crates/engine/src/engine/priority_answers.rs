@@ -299,13 +299,7 @@ fn compute_priority(
         let job = shared.ledger.job(id).ok_or(Pending::Unavailable)?;
         Ok((effects, shared.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
     });
-    let (mut effects, explanation) = match computed {
-        Ok(computed) => computed,
-        Err(pending) => {
-            shared.posted.remove_job(id);
-            return Err(pending);
-        }
-    };
+    let (mut effects, explanation) = computed.inspect_err(|_| shared.posted.remove_job(id))?;
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
     priorities::store_answered_priority(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
