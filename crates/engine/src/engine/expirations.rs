@@ -65,10 +65,8 @@ impl Expirations {
 
     /// Returns effects that look up the expirations of at most `SLICE` jobs.
     pub fn look_up_next_expirations(&mut self) -> Vec<Effect> {
-        let due = std::mem::take(&mut self.due);
-        let mut due = due.into_iter();
-        let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();
-        self.due = due.collect();
+        let due = std::iter::from_fn(|| self.due.pop_first()).take(SLICE);
+        let mut effects: Vec<Effect> = due.map(Effect::AskExpiration).collect();
         effects.extend((!self.due.is_empty()).then_some(Effect::Arm(Timer::ReactorTurn)));
         effects
     }
