@@ -19,7 +19,7 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{BlockState, Candidates, Phase, Released, Reservation, ScanCursor};
+use crate::limits::{BlockState, Candidates, Job, Phase, Released, Reservation, ScanCursor};
 
 /// Begins and continues release scans. Its fields say whether a scan may begin.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +47,6 @@ impl ReleaseScanner {
         *self = ReleaseScanner::default();
     }
 
-    /// Returns true if no release scan may begin. Within Flux's loop over its jobs, a scan would make Flux lose its
-    /// position. During the release of a job, scans could nest as deep as there are held jobs, because the job may end
-    /// before Flux returns.
-    fn is_scan_forbidden(&self) -> bool {
-        self.is_looping || self.is_releasing
-    }
-
     /// Carries out the scans that the event noted.
     pub fn run_requested_scans(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
@@ -74,8 +67,10 @@ impl ReleaseScanner {
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
-        // The value is read before the first scan, because the first scan may change it.
-        let is_later = self.is_scan_forbidden();
+        // Within Flux's loop over its jobs, a scan would make Flux lose its position. During the release of a job, scans
+        // could nest as deep as there are held jobs, because the job may end before Flux returns. The value is read
+        // before the first scan, because the first scan may change it.
+        let is_later = self.is_looping || self.is_releasing;
         let mut effects = recovery.request_eventlogs_after_change(shared);
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
             effects.extend(match nth {
@@ -202,10 +197,7 @@ pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates:
 /// of the urgency. Returns 0 while the push that assigned the association is incomplete. The job is not released before
 /// the push ends, so it must not keep headroom from other jobs.
 fn priority_after_release(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
-    let priority = shared.ledger.job(id).and_then(|job| {
-        let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;
-        let fairshare = shared.fairshare(association)?;
-        Some(shared.explain_with_fairshare(job, job.urgency, fairshare)?.priority)
-    });
-    priority.unwrap_or_default()
+    let is_half_pushed = |job: &Job| job.association().is_some_and(|of| recovery.half_pushed().contains(&of));
+    let job = shared.ledger.job(id).filter(|job| !is_half_pushed(job));
+    job.and_then(|job| shared.priority_without_turn(job, job.urgency)).unwrap_or_default()
 }
