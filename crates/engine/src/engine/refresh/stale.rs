@@ -3,10 +3,11 @@
 //! stale only because usages or ages changed are posted after a push or a request, at most once an hour.
 
 use super::{Refresh, stage::Stage};
-use crate::engine::{Effect, Shared, Timer, posted::Posted};
+use crate::accounts::AssociationId;
+use crate::engine::{Effect, Shared, Timer};
 use crate::ids::JobId;
-use crate::limits::{Admission, Phase};
-use crate::priority::{PRIORITY_MAX, PendingJob};
+use crate::limits::{Admission, Job, Phase};
+use crate::priority::PRIORITY_MAX;
 use crate::standing::SiteChange;
 
 /// Seconds between two posts of stale priorities.
@@ -50,13 +51,9 @@ impl Refresh {
         if !shared.is_live() || self.loop_posts.is_some() {
             return false;
         }
-        let Some((priorities, noted)) = shared.posted.pending().get(id) else { return false };
-        let (posted, association) = (priorities.posted, noted.association);
-        let is_same = i64::from(noted.urgency) == urgency && !shared.unprioritized.contains(&id);
-        let is_settled = shared.ledger.job(id).is_some_and(|job| {
-            job.phase == Phase::Sched && job.admission == Admission::Admitted(association)
-        });
-        if !is_same || !is_settled {
+        let Some((posted, association)) = find_settled_post(shared, id, urgency) else { return false };
+        let is_admitted = |job: &Job| job.admission == Admission::Admitted(association);
+        if !shared.ledger.job(id).is_some_and(is_admitted) {
             return false;
         }
         let Some(current) = shared.current_priority(id).map(|made| made.priority) else { return false };
@@ -108,13 +105,18 @@ impl Refresh {
 
     /// Returns true if a refresh makes Flux ask for all priorities, but does not change the priority of job `id`.
     pub fn keeps_posted_priority(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
-        let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
         self.loop_posts.as_ref().is_some_and(|loop_posts| !loop_posts.jobs.contains(&id))
-            && is_pending()
-            && !shared.unprioritized.contains(&id)
-            && shared.posted.pending().get(id).is_some_and(has_same_urgency)
+            && find_settled_post(shared, id, urgency).is_some()
     }
+}
+
+/// Returns the posted priority of a job in SCHED, and the association for which it was computed. Returns `None` if the
+/// urgency has changed since.
+fn find_settled_post(shared: &Shared, id: JobId, urgency: i64) -> Option<(u32, AssociationId)> {
+    let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Sched);
+    job.filter(|_| !shared.unprioritized.contains(&id))?;
+    let (pending, posted) = shared.posted.pending().get(id)?;
+    (i64::from(posted.urgency) == urgency).then_some((pending.posted, posted.association))
 }
 
 #[cfg(test)]
