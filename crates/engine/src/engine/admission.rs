@@ -75,10 +75,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
 /// Returns the text that rejects a job that waited for an association, if the association forbids the job's
 /// queue or project.
 pub fn rejection_in_association(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
-    let project = match &job.project {
-        Project::Unchecked(project) => Some(project.as_str()),
-        Project::Missing | Project::Checked => None,
-    };
+    let project = if let Project::Unchecked(project) = &job.project { Some(project.as_str()) } else { None };
     let queue = job.queue.as_deref();
     shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
 }

@@ -118,10 +118,8 @@ impl EndedJobs {
         };
         let (is_full, received) = (jobs.len() >= most, received.saturating_add(jobs.len()));
         let earliest_end = jobs.iter().map(|job| job.end).reduce(f64::min);
-        let mut effects = Vec::new();
-        for job in jobs {
-            effects.extend(Self::record_ended_job(standing, book, now, job));
-        }
+        let faults = jobs.into_iter().filter_map(|job| Self::record_ended_job(standing, book, now, job));
+        let mut effects: Vec<Effect> = faults.collect();
         if !is_full || received >= MAX_JOBS {
             self.end_query(standing, since);
             return effects;
