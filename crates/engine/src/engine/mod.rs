@@ -170,7 +170,8 @@ impl Engine {
         // Any event may give held jobs headroom.
         self.shared.ledger.discard_scan_results();
         // For these events, no effect means that the job is unknown.
-        let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
+        let asks_priority =
+            matches!(event, Event::Priority(..) | Event::PriorityGet(..) | Event::Bounced { .. });
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         let mut effects = self.route_event(event);
         budgets::follow_clock(&mut self.shared, &mut self.recovery);

@@ -126,6 +126,24 @@ fn the_engine_asks_about_a_queue_that_flux_no_longer_has_when_it_is_configured_a
     }
 }
 
+/// By an answer without effects the plugin knows that it must pass the job to the engine first. A request for the states of
+/// queues is due here, and must wait for another event.
+#[test]
+fn the_engine_has_no_effects_for_the_priority_of_an_unknown_job() {
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    start(&mut host, 1);
+    submit(&mut host, 1);
+    host.engine.shared.queues.repeat_request();
+    let id = JobId(99);
+    let bounced = Event::Bounced { id, urgency: 16, posted: 5 };
+    for event in [Event::Priority(id, 16), Event::PriorityGet(id, 16), bounced] {
+        let effects = host.engine.handle(NOW, event);
+        assert!(effects.is_empty(), "{effects:?}");
+    }
+    let effects = host.engine.handle(NOW, Event::Sched(id));
+    assert!(matches!(effects.as_slice(), [Effect::ArmIn(Timer::Queues, _)]), "{effects:?}");
+}
+
 #[test]
 fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
     let mut engine = Engine::new(OWNER);
