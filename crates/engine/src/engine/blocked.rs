@@ -14,7 +14,7 @@
 //! is held as if no other plugin blocked it. When other plugins release the job, it enters PRIORITY, and is
 //! held there if there is no headroom.
 
-use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold};
+use super::{Effect, Shared, State, due::Task, hold, subscriptions::ForeignNames};
 use crate::ids::JobId;
 use crate::limits::{BlockState, Candidates, Phase, Reservation};
 

@@ -48,7 +48,6 @@ mod effect;
 mod ended;
 mod event;
 mod expirations;
-mod foreign;
 mod hand_over;
 mod hold;
 mod job_turns;

@@ -15,8 +15,8 @@ use crate::engine::{
     blocked,
     due::{Scan, Task},
     effect::reprioritize_all,
-    foreign::ForeignNames,
     hold,
+    subscriptions::ForeignNames,
 };
 use crate::ids::JobId;
 use crate::limits::{BlockState, HoldName, HoldNames, Job, Knowledge, Origin, Phase, Reservation};
@@ -128,13 +128,12 @@ impl Recovery {
             // At first a job in SCHED is marked as unread, so that no other job takes its reservation. The mark is
             // removed if no limit on running jobs can be reached.
             let (is_unread, counts_age) = (job.is_unread(), shared.weighed.weight(AGE) != 0);
-            let is_left = job.phase == Phase::Sched && !can_decide;
+            if let (Phase::Sched, false, Some(association)) = (job.phase, can_decide, job.association()) {
+                self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
+            }
             if can_decide != is_unread {
                 let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
                 shared.ledger.change(id, |job| job.knowledge = knowledge);
-            }
-            if is_left {
-                self.defer_eventlog(shared, id);
             }
             effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }

@@ -9,14 +9,6 @@ use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Job, Knowledge, Phase, Reservation};
 
 impl Recovery {
-    /// Stores a job in SCHED whose eventlog the engine need not read yet.
-    pub fn defer_eventlog(&mut self, shared: &mut Shared, id: JobId) {
-        let Some(job) = shared.ledger.job(id) else { return };
-        if let Some(association) = job.association() {
-            self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
-        }
-    }
-
     /// Requests the unread eventlogs of jobs that could now reach a limit. Considers the jobs of association `of`, or
     /// all jobs if `of` is `None`.
     pub fn request_noted_eventlogs(&mut self, shared: &mut Shared, of: Option<AssociationId>) -> Vec<Effect> {
