@@ -50,7 +50,6 @@ mod event;
 mod expirations;
 mod hand_over;
 mod hold;
-mod job_turns;
 mod life;
 mod panicked;
 mod posted;
@@ -87,9 +86,8 @@ pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueReport, Refusal, State};
 pub use hand_over::{HandOverOutcome, JobForHandOver, JobsToHandOverPage, Resting, hand_over};
-pub use job_turns::Turn;
 pub use posted::{Change, Changes, JobPriorities, Posted};
-pub use refresh::{LastRefresh, LiveSnapshot, RefreshProgress};
+pub use refresh::{LastRefresh, LiveSnapshot, RefreshProgress, Turn};
 pub use settings::Settings;
 pub use shared::Shared;
 pub use snapshot_source::{

@@ -7,7 +7,7 @@
 
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
-    job_turns::InterleavingTurns, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions,
+    posted::PostedPriorities, queues::Queues, refresh::InterleavingTurns, subscriptions::Subscriptions,
     time_left::TimeLeft, unmoved::JobsLeftInPriority, unsaved_ended::UnsavedEndedJobs,
 };
 use crate::accounts::{AssociationId, Book};

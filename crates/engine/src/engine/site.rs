@@ -115,9 +115,9 @@ pub fn store_associations(
 ) -> Vec<Effect> {
     // Most pushes contain many records, and few users have jobs that wait for data. So only records of these users
     // are collected.
-    let waiting_users: BTreeSet<UserId> = insert_all(shared.ledger.waiting().keys().copied());
     let users = records.iter().map(|record| record.association.user);
-    let users_with_records: BTreeSet<UserId> = insert_all(users.filter(|user| waiting_users.contains(user)));
+    let users_with_records: BTreeSet<UserId> =
+        insert_all(users.filter(|user| shared.ledger.waiting().contains_key(user)));
     let is_over = shared.has_push_ended;
     let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
     shared.has_push_ended = is_over && are_owners;
@@ -280,8 +280,7 @@ pub fn apply_settings(
     if (&before.limits, &before.exempt) != (&shared.settings.limits, &shared.settings.exempt) {
         recovery.mark_limits_changed();
         if shared.is_live() || !is_loading {
-            refresh.release_after_refresh();
-            effects.push(Effect::Arm(Timer::Slice));
+            effects.push(refresh.release_after_refresh());
         }
     }
     effects.extend(ask_for_ended_jobs(shared));
@@ -289,7 +288,7 @@ pub fn apply_settings(
         effects.extend(refresh.restart_refresh(shared));
     } else if was_live {
         // All priorities are computed from the pushed fair-shares again.
-        effects.push(refresh.stop_refreshes());
+        effects.push(refresh.release_after_refresh());
     }
     effects
 }

@@ -8,7 +8,7 @@
 //!     └── age           of the job, as a fraction of `age-max`
 //! ```
 
-use super::{Shared, job_turns::Turn};
+use super::{Shared, Turn};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
 use crate::limits::Job;

@@ -35,6 +35,8 @@ mod stage;
 mod stale;
 mod terms;
 
+pub(super) use interleave::InterleavingTurns;
+pub use interleave::Turn;
 pub(super) use posting::post_budget;
 pub use stage::{LastRefresh, LiveSnapshot};
 
@@ -64,10 +66,8 @@ pub(super) struct Refresh {
     is_correction: bool,
     /// Decides when a refresh also posts stale priorities that do not change the order of jobs.
     stale: StaleRefresh,
-    /// Whether the timer of refreshes is armed.
-    is_armed: bool,
-    /// The period with which the timer of refreshes was armed, in seconds.
-    period: f64,
+    /// The period with which the timer of refreshes was armed, in seconds; `None` if the timer is not armed.
+    period: Option<f64>,
     /// When the timer of refreshes fires, in seconds since the epoch.
     due: f64,
     /// False until the first settings came. Earlier requests to Flux were lost, so the engine repeats them.

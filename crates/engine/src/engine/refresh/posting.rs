@@ -168,21 +168,23 @@ pub fn post_budget(shared: &Shared) -> usize {
     }
 }
 
-/// Continues the search for jobs without a priority. Returns the jobs when the search has ended, otherwise the
-/// position for the next call. The search also ends when it has found more than `MAX_SINGLE_POSTS` jobs, because
-/// Flux's loop must then ask about these jobs.
-pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<Vec<JobId>, PrioritySearch> {
-    let mut visited = 0;
-    for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
-        (visited, at.after) = (visited + 1, Some(id));
-        if needs_priority_request(shared, id, job) {
-            at.found.push(id);
+impl PrioritySearch {
+    /// Continues the search. Returns the found jobs when the search has ended. The search also ends when it has found
+    /// more than `MAX_SINGLE_POSTS` jobs, because Flux's loop must then ask about these jobs.
+    pub fn continue_search(&mut self, shared: &Shared) -> Option<Vec<JobId>> {
+        let mut left = shared.batches.sought;
+        for (id, job) in shared.ledger.jobs_after(self.after).take(left) {
+            (left, self.after) = (left - 1, Some(id));
+            if needs_priority_request(shared, id, job) {
+                self.found.push(id);
+            }
+            if self.found.len() > MAX_SINGLE_POSTS {
+                break;
+            }
         }
-        if at.found.len() > MAX_SINGLE_POSTS {
-            return Ok(at.found);
-        }
+        let has_ended = left > 0 || self.found.len() > MAX_SINGLE_POSTS;
+        has_ended.then(|| std::mem::take(&mut self.found))
     }
-    if visited < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
 /// Returns true if Flux's loop must ask for the priority of the job, for example because the job has no priority yet.

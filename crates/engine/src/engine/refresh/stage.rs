@@ -5,7 +5,6 @@
 use super::{
     interleave::TurnComputation,
     posting::{Posts, PrioritySearch},
-    terms::CappedJobs,
 };
 use crate::accounts::AssociationId;
 use crate::engine::{
@@ -14,7 +13,7 @@ use crate::engine::{
     annotate,
     effect::reprioritize_all,
     priorities,
-    refresh::{interleave, posting::search_unprioritized, terms},
+    refresh::{interleave, terms},
 };
 use crate::ids::{JobId, Word};
 use crate::priority::AGE;
@@ -37,8 +36,9 @@ pub(super) enum Stage {
     Idle,
     /// Fair-shares are computed.
     Standing,
-    /// The engine computes the priorities of jobs at the largest age.
-    CappedJobs(CappedJobs),
+    /// The engine computes the priorities of jobs at the largest age. `has_changed` is true if a fair-share has
+    /// changed. `after` is the job whose priority was computed last.
+    CappedJobs { has_changed: bool, after: Option<JobId> },
     /// The engine computes the positions of jobs in their associations. Afterwards the engine computes all priorities.
     Turns(Box<TurnComputation>),
     /// The engine computes the priorities of the jobs of these associations. If the `bool` is false, the engine skips
@@ -117,30 +117,25 @@ impl Refresh {
     /// did not carry out requests to Flux.
     pub fn record_new_settings(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
-        self.is_armed &= !is_first;
+        self.period = self.period.filter(|_| !is_first);
         is_first
     }
 
-    /// Makes a release scan of all associations follow the next refresh, because limits changed.
-    pub fn release_after_refresh(&mut self) {
+    /// Makes a release scan of all associations follow the next refresh, because limits changed. If fair-share is not
+    /// live, Flux asks for all priorities in the next reactor turn, and the scan follows.
+    pub fn release_after_refresh(&mut self) -> Effect {
         self.needs_release_scan = true;
+        Effect::Arm(Timer::Slice)
     }
 
     /// Begins a refresh with changed settings.
     pub fn restart_refresh(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.recomputes_all = true;
         self.stale.record_priority_request(shared.now);
-        self.is_armed = false;
+        self.period = None;
         let mut effects = Vec::from_iter(self.arm_refresh_timer(shared));
         effects.extend(self.begin_refresh(shared));
         effects
-    }
-
-    /// Stops all refreshes when live fair-share ends. In the next reactor turn, Flux asks for all priorities.
-    pub fn stop_refreshes(&mut self) -> Effect {
-        self.stage = Stage::Idle;
-        self.needs_release_scan = true;
-        Effect::Arm(Timer::Slice)
     }
 
     /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
@@ -157,7 +152,7 @@ impl Refresh {
 
     /// Handles the timer of refreshes.
     pub fn handle_refresh_timer(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        self.is_armed = false;
+        self.period = None;
         let mut effects = Vec::from_iter(self.arm_refresh_timer(shared));
         if !shared.is_live() {
             effects.extend(age::reprioritize_if_ages_changed(shared));
@@ -198,20 +193,19 @@ impl Refresh {
                         self.stage = if all || shared.weighed.weight(AGE) == 0 {
                             self.begin_priorities(shared, all, has_changed)
                         } else {
-                            Stage::CappedJobs(CappedJobs { has_changed, after: None })
+                            Stage::CappedJobs { has_changed, after: None }
                         };
                     }
                     if !is_small && !matches!(self.stage, Stage::Turns(_)) {
                         break;
                     }
                 }
-                Stage::CappedJobs(at) => {
-                    let at = *at;
-                    if let Some(next) = terms::update_capped_jobs(shared, at, &mut left) {
-                        self.stage = Stage::CappedJobs(next);
+                Stage::CappedJobs { has_changed, after } => {
+                    if !terms::update_capped_jobs(shared, after, &mut left) {
                         break;
                     }
-                    self.stage = self.begin_priorities(shared, false, at.has_changed);
+                    let has_changed = *has_changed;
+                    self.stage = self.begin_priorities(shared, false, has_changed);
                 }
                 Stage::Turns(taking) => {
                     if !interleave::compute_slice_of_interleaving(shared, taking) {
@@ -244,13 +238,9 @@ impl Refresh {
                         break;
                     }
                 }
-                Stage::PrioritySearch(at) => {
-                    let at = std::mem::take(at);
-                    match search_unprioritized(shared, at) {
-                        Ok(found) => return self.post_plan(shared, Some(found)),
-                        Err(next) => self.stage = Stage::PrioritySearch(next),
-                    }
-                    break;
+                Stage::PrioritySearch(search) => {
+                    let Some(found) = search.continue_search(shared) else { break };
+                    return self.post_plan(shared, Some(found));
                 }
                 Stage::Posting(_) => return self.post_slice(shared),
                 Stage::Annotations(after) => {
@@ -271,12 +261,13 @@ impl Refresh {
     /// the panic.
     pub fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.recompute_all();
-        (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
-        let (left, is_lost) = (self.due - shared.now, shared.is_live() && shared.settings.refresh <= 0.0);
-        if self.arm_refresh_timer(shared).is_none() {
+        (self.stage, self.period, self.recomputes_all) = (Stage::Idle, None, true);
+        let left = self.due - shared.now;
+        self.arm_refresh_timer(shared);
+        let Some(period) = self.period else {
+            let is_lost = shared.is_live() && shared.settings.refresh <= 0.0;
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
-        }
-        let period = self.period;
+        };
         let delay = if left > 0.0 { left.min(period) } else { period };
         self.due = shared.now + delay;
         Some(Effect::ArmIn(Timer::Refresh, delay))
@@ -285,10 +276,9 @@ impl Refresh {
     pub fn arm_refresh_timer(&mut self, shared: &mut Shared) -> Option<Effect> {
         let refresh = shared.settings.refresh;
         let period = if shared.is_live() { refresh } else { age_period(shared) };
-        let is_another = !self.is_armed || self.period != period;
-        let arms = is_another && refresh > 0.0 && period > 0.0;
+        let arms = self.period != Some(period) && refresh > 0.0 && period > 0.0;
         if arms {
-            (self.is_armed, self.period, self.due) = (true, period, shared.now + period);
+            (self.period, self.due) = (Some(period), shared.now + period);
         }
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }

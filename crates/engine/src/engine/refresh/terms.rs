@@ -29,14 +29,6 @@ impl Terms {
     }
 }
 
-/// The progress of computing the priorities of jobs that have reached the maximum age. `has_changed` is true if a
-/// fair-share has changed. `after` is the job that was computed last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CappedJobs {
-    pub has_changed: bool,
-    pub after: Option<JobId>,
-}
-
 impl Refresh {
     /// If values that affect the priorities of all jobs have changed since the last refresh, this refresh computes
     /// all priorities again, and all posted priorities are marked as not comparable. If an admin changed the values,
@@ -54,16 +46,15 @@ impl Refresh {
 }
 
 /// Computes the current priorities of jobs that have reached the maximum age. These priorities change with time. `left`
-/// is the work that this reactor turn may still do; a check of one job costs 1. Returns the position for the next call,
-/// or `None` if all jobs were checked.
-pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize) -> Option<CappedJobs> {
-    let mut after = at.after;
-    let ids: Vec<JobId> = shared.posted.pending().ids_after(after).take(*left).collect();
+/// is the work that this reactor turn may still do; a check of one job costs 1. `after` is the job that was computed
+/// last. Returns true if all jobs were checked.
+pub fn update_capped_jobs(shared: &mut Shared, after: &mut Option<JobId>, left: &mut usize) -> bool {
+    let ids: Vec<JobId> = shared.posted.pending().ids_after(*after).take(*left).collect();
     for id in ids {
         if *left == 0 {
             break;
         }
-        (*left, after) = (*left - 1, Some(id));
+        (*left, *after) = (*left - 1, Some(id));
         if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
             *left = left.saturating_sub(JOB_COST);
             if let Some(exact) = shared.current_priority(id) {
@@ -71,7 +62,7 @@ pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize)
             }
         }
     }
-    (*left == 0).then_some(CappedJobs { after, ..at })
+    *left > 0
 }
 
 fn collect_inputs_of_all_priorities(shared: &Shared) -> Terms {
