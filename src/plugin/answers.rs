@@ -190,8 +190,7 @@ impl MfPriority {
     /// engine compares all jobs.
     pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
-        // The panic cancelled the replies to these requests.
-        self.queues.borrow_mut().under_way.clear();
+        self.queues.borrow_mut().drop_queue_state_requests();
         self.answer_delayed_owner_requests(host);
     }
 }

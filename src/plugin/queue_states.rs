@@ -66,7 +66,7 @@ pub(super) struct QueueStates {
     /// since the epoch. The state is `None` if the reply could not be read.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
     /// The queues in requests that the job manager has not answered, by the number of the request.
-    pub under_way: BTreeMap<u32, Name>,
+    under_way: BTreeMap<u32, Name>,
     next: u32,
     pub by_engine: QueueStateRequests,
 }
@@ -102,6 +102,11 @@ impl QueueStates {
     /// Returns the last reported state of queue `name`, or `None` if Flux has not reported it.
     pub fn state(&self, name: &Name) -> Option<&QueueState> {
         self.known.get(name)?.1.as_ref()
+    }
+
+    /// Drops all questions after a panic, which cancelled their replies.
+    pub fn drop_queue_state_requests(&mut self) {
+        self.under_way.clear();
     }
 
     /// Returns the queues of `names` whose states are unknown or older than `FRESH_SECONDS`.

@@ -293,7 +293,7 @@ impl Snapshot {
                 vec![Action::Next]
             }
             State::Writing(writing) => {
-                stored_keys.extend(writing.keys.iter().cloned());
+                stored_keys.extend(writing.keys().iter().cloned());
                 let then = writing.take_batch(stored_keys);
                 self.continue_writing(then)
             }

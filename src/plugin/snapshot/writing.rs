@@ -37,7 +37,7 @@ pub(super) struct Writing {
     groups: Vec<Group>,
     manifest: Manifest,
     /// The keys of all chunks that were added.
-    pub keys: HashSet<String>,
+    keys: HashSet<String>,
     batch: Changes,
     /// The size of the batch in bytes.
     bytes: usize,
@@ -171,6 +171,11 @@ impl Writing {
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(prepend_hash(&self.manifest))));
         WriterStep::Write(changes)
+    }
+
+    /// Returns the keys of all chunks that were added.
+    pub(super) fn keys(&self) -> &HashSet<String> {
+        &self.keys
     }
 
     fn add_group(&mut self, complete: Option<CompleteGroup>, known: &HashSet<String>) {

@@ -70,7 +70,7 @@ impl EndedJobs {
         }
         // The pages begin with the jobs that ended last. No ended job is evicted before the last page has come. Otherwise the engine would
         // regard jobs of later pages as evicted.
-        standing.usages.keeps_all_ended = true;
+        standing.usages.keep_all_ended_jobs(true);
         self.asking = QueryProgress::UnderWay { since, before: None, most: PAGE, received: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
@@ -148,6 +148,6 @@ impl EndedJobs {
     fn end_query(&mut self, standing: &mut Standing, since: f64) {
         self.unanswered = 0;
         self.asking = QueryProgress::Done(since);
-        standing.usages.keeps_all_ended = false;
+        standing.usages.keep_all_ended_jobs(false);
     }
 }

@@ -156,7 +156,7 @@ fn end_subscriptions(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Returns true if the job takes headroom, or if a limit scope reserves headroom for the job while it is held.
 fn frees_headroom(shared: &Shared, id: JobId) -> bool {
     shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle())
-        || shared.ledger.overtaken.is_headroom_kept_for(id)
+        || shared.ledger.overtaken().is_headroom_kept_for(id)
 }
 
 /// Requests release scans after a job has left its association. Held jobs may have waited for the eventlog of the job,

@@ -165,7 +165,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
 
 /// Schedules release scans for associations under a limit that no longer reserves headroom for an overtaken job.
 pub fn schedule_scans_after_reservations_end(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    for association in std::mem::take(&mut shared.ledger.overtaken.lapsed) {
+    for association in shared.ledger.overtaken_jobs_mut().take_associations_with_freed_headroom() {
         effects.extend(shared.due.schedule_scan(association, Candidates::All));
     }
 }
@@ -174,7 +174,7 @@ pub fn schedule_scans_after_reservations_end(shared: &mut Shared, effects: &mut 
 /// job once, because the urgency may have changed before the subscription.
 fn subscribe_to_overtaken_jobs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in std::mem::take(&mut shared.ledger.overtaken.newly_protected) {
+    for id in shared.ledger.overtaken_jobs_mut().take_newly_overtaken_jobs() {
         effects.extend(shared.subscriptions.subscribe_to_overtaken_job(id));
         effects.push(Effect::AskUrgency(id));
     }

@@ -241,7 +241,7 @@ pub fn apply_settings(
         shared.time_left.mark_timer_lost();
         // If a site document arrived while Flux loaded the plugin, the engine's request to job-list was lost.
         shared.ended.restart_query();
-        shared.standing.usages.keeps_all_ended = false;
+        shared.standing.usages.keep_all_ended_jobs(false);
     }
     if before == shared.settings && !(is_first && (was_live || !shared.budgets.is_empty())) {
         let asked =

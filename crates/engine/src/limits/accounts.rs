@@ -204,8 +204,8 @@ impl Accounts {
     pub(super) fn apply_scope_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
         // If a budget changes, the limits change too. So only the limits and the budget windows are compared.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
-        if Arc::ptr_eq(&self.scopes.limits, book.site_limits())
-            && list_windows(&self.scopes.accounts) == list_windows(&accounts)
+        if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
+            && list_windows(self.scopes.accounts()) == list_windows(&accounts)
         {
             for ((target, amount), account) in accounts {
                 self.scopes.set_spent_amount(target, amount, account.spent);

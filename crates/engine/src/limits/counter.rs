@@ -516,7 +516,7 @@ impl<'a> Limits<'a> {
         let mut members: Vec<(AssociationId, &Account)> = accounts.iter().filter(is_member).collect();
         members.sort_unstable_by_key(|(id, _)| *id);
         let jobs = members.iter().flat_map(|(_, account)| account.counted.iter().copied());
-        let limits = &accounts.scopes.limits;
+        let limits = accounts.scopes.limits();
         let counts = |job: &Job| limits.counts_in(Some(target), queue, job.queue.as_deref());
         let is_here = |(_, id): &(LatestEnd, JobId)| self.ledger.job(*id).is_some_and(counts);
         let mut jobs: Vec<(LatestEnd, JobId)> = jobs.filter(is_here).take(most).collect();
@@ -526,13 +526,13 @@ impl<'a> Limits<'a> {
 
     /// Returns all limits over scopes that the site set, with the amounts in use.
     pub fn scope_usages(self) -> Vec<ScopeUsage> {
-        self.ledger.accounts.scopes.limits.iter().map(|limit| self.find_scope_usage(limit)).collect()
+        self.ledger.accounts.scopes.limits().iter().map(|limit| self.find_scope_usage(limit)).collect()
     }
 
     /// Returns the limits over scopes that count the jobs of `user` in `bank`, each with its name and the amounts in use.
     pub fn list_scope_usages_of_user(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
         let mut usages = Vec::new();
-        for (target, queue, caps) in self.ledger.accounts.scopes.limits.list_limits_of_user(user, bank) {
+        for (target, queue, caps) in self.ledger.accounts.scopes.limits().list_limits_of_user(user, bank) {
             usages.extend(caps.iter().map(|(&amount, &cap)| {
                 let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };

@@ -40,8 +40,7 @@ pub struct Ledger {
     /// The counters of associations and of limit scopes.
     pub(super) accounts: Accounts,
     pub(super) held: HeldAssociations,
-    /// The jobs for which limit scopes keep headroom, because other jobs have overtaken them.
-    pub overtaken: OvertakenJobs,
+    pub(super) overtaken: OvertakenJobs,
     /// The stopped queues. `None` stands for the jobs of an instance without named queues.
     stopped: BTreeSet<Option<QueueName>>,
     /// The changes of charge factors; empty if there are no budgets.
@@ -104,7 +103,7 @@ impl Ledger {
 
     /// Returns the associations with held jobs.
     pub fn associations_with_held(&self) -> impl Iterator<Item = AssociationId> + '_ {
-        self.held.all.iter().copied()
+        self.held.all().iter().copied()
     }
 
     /// Returns the counters of associations and of limit scopes.
@@ -220,7 +219,7 @@ impl Ledger {
     /// Replaces the site's limits by the limits in `book`. If the limits changed, counts all jobs of the ledger
     /// again.
     pub fn apply_scope_limits(&mut self, book: &Book) {
-        let accounts = self.accounts.scopes.accounts.clone();
+        let accounts = self.accounts.scopes.accounts().clone();
         self.apply_budget_limits(book, accounts);
     }
 
@@ -277,13 +276,23 @@ impl Ledger {
     /// Marks the positions of all associations with held jobs as out of date, because limits may have changed.
     pub fn request_all_position_updates(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
-            self.held.unplaced.extend(&self.held.all);
+            self.held.mark_all_positions_outdated();
         }
     }
 
     /// Returns the associations that scans have left out since the last call because eventlogs were being read.
     pub fn take_associations_skipped_by_scans(&mut self) -> BTreeSet<AssociationId> {
-        std::mem::take(&mut self.held.deferred)
+        self.held.take_associations_skipped_by_scans()
+    }
+
+    /// Returns the jobs for which limit scopes keep headroom, because other jobs have overtaken them.
+    pub fn overtaken(&self) -> &OvertakenJobs {
+        &self.overtaken
+    }
+
+    /// Returns a mutable reference to the overtaken jobs.
+    pub fn overtaken_jobs_mut(&mut self) -> &mut OvertakenJobs {
+        &mut self.overtaken
     }
 
     /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed.
@@ -319,12 +328,12 @@ impl Ledger {
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
         let needs_no_place = !is_held && account.waiting.is_in_no_line();
         if is_held != was_held {
-            set_membership(&mut self.held.all, association, is_held);
+            self.held.set_held(association, is_held);
         }
         if needs_no_place {
-            self.held.unplaced.remove(&association);
+            self.held.clear_stale_position_mark(association);
         } else if is_displaced {
-            self.held.unplaced.insert(association);
+            self.held.mark_positions_stale(association);
         }
     }
 }
@@ -354,7 +363,7 @@ impl Ledger {
     pub fn has_no_scope_data(&self) -> bool {
         let has_no_scopes = |(_, account): (AssociationId, &Account)| account.scope_ids.is_none();
         self.accounts.scopes.has_no_limits()
-            && self.held.unplaced.is_empty()
+            && self.held.unplaced().is_empty()
             && self.accounts.iter().all(has_no_scopes)
     }
 }

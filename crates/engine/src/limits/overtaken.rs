@@ -90,11 +90,8 @@ impl Job {
 #[derive(Clone, Debug, Default)]
 pub struct OvertakenJobs {
     all: Vec<OvertakenJob>,
-    /// The jobs that have become overtaken since the engine last took this list.
-    pub newly_protected: Vec<JobId>,
-    /// The associations whose overtaken jobs have lost an anti-starvation reservation since the engine last took this set. Other held
-    /// jobs of the scope may now fit.
-    pub lapsed: BTreeSet<AssociationId>,
+    newly_protected: Vec<JobId>,
+    lapsed: BTreeSet<AssociationId>,
 }
 
 impl OvertakenJobs {
@@ -185,8 +182,8 @@ impl OvertakenJobs {
             if it.kept_in.is_some() && it.kept_in != kept_in {
                 self.lapsed.insert(it.association);
             }
-            if !remains && held.all.contains(&it.association) {
-                held.unplaced.insert(it.association);
+            if !remains && held.all().contains(&it.association) {
+                held.mark_positions_stale(it.association);
             }
             it.kept_in = kept_in;
             remains
@@ -196,6 +193,17 @@ impl OvertakenJobs {
 
     pub(super) fn clear(&mut self) {
         self.all.clear();
+    }
+
+    /// Returns the jobs that have become overtaken since the last call.
+    pub fn take_newly_overtaken_jobs(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.newly_protected)
+    }
+
+    /// Returns the associations whose overtaken jobs have lost an anti-starvation reservation since the last call.
+    /// Other held jobs of the scope may now fit.
+    pub fn take_associations_with_freed_headroom(&mut self) -> BTreeSet<AssociationId> {
+        std::mem::take(&mut self.lapsed)
     }
 
     /// Describes each overtaken job for which the wrong scope keeps headroom, with its association. A difference is a bug.

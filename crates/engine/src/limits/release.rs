@@ -109,7 +109,7 @@ impl ScanCursor {
                 }
                 // The changes of its jobs may move the association to different waiting lists.
                 if waits {
-                    ledger.held.unplaced.insert(association);
+                    ledger.held.mark_positions_stale(association);
                 }
             }
             self.tried.insert(association);
@@ -204,7 +204,7 @@ impl HeldJobScan {
                 continue;
             }
             if accounts.shares_unread_scope(association, class.queue.as_ref()) {
-                ledger.held.deferred.insert(association);
+                ledger.held.defer_scan(association);
             } else {
                 unsearched.push((class.clone(), None));
             }

@@ -112,11 +112,11 @@ pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 /// All limit scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitScopes {
-    pub limits: Arc<SiteLimits>,
+    limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
     /// The id of each scope. The key has the target, the queue, and true if the limits of the scope are budgets.
     ids: FxHashMap<(Target, Option<QueueName>, bool), ScopeId>,
-    pub accounts: BudgetAccounts,
+    accounts: BudgetAccounts,
     /// Increases each time priorities have changed.
     epoch: u64,
 }
@@ -125,6 +125,15 @@ impl LimitScopes {
     /// Returns an empty table of scopes for the given limits and budgets.
     pub fn with_limits(limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
         LimitScopes { limits: Arc::clone(limits), accounts, ..LimitScopes::default() }
+    }
+
+    pub fn limits(&self) -> &Arc<SiteLimits> {
+        &self.limits
+    }
+
+    /// Returns the spent amount and the window of each budget.
+    pub fn accounts(&self) -> &BudgetAccounts {
+        &self.accounts
     }
 
     /// Returns the spent amount and the window of a budget. Returns the default for a limit that is not a budget.

@@ -26,7 +26,7 @@
 //!   association. Covered jobs are dropped. The usages of all other evicted jobs become one decaying sum, which cannot
 //!   be split. A push whose watermark lies before the end of the sum leaves the usage of the association unchanged,
 //!   which is exact. A push whose watermark covers the sum replaces the sum. While
-//!   [`UsageTable::keeps_all_ended`] is on, no job is evicted, so that a restart may read jobs in any order.
+//!   [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted, so that a restart may read jobs in any order.
 //!   Afterwards an unknown job that ended before the last evicted job is assumed to be in the sum.
 //! - If an association **appears**, its usage includes its jobs from their start, even if they started before it appeared.
 //! - If an association **disappears**, it has no fair-share. Its jobs are kept as long as they may count again, because

@@ -45,8 +45,7 @@ pub struct UsageTable {
     retention: Retention,
     /// The number of ended jobs that are kept.
     ended: usize,
-    /// True if all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
-    pub keeps_all_ended: bool,
+    keeps_all_ended: bool,
     /// True if the table keeps all ended jobs that no pushed usage includes. Budgets need these jobs, because budgets
     /// charge each job separately, up to its time limit.
     pub keeps_uncovered: bool,
@@ -59,6 +58,11 @@ pub struct UsageTable {
 impl UsageTable {
     pub(super) fn new(retention: Retention) -> UsageTable {
         UsageTable { retention, ..UsageTable::default() }
+    }
+
+    /// Sets whether all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
+    pub fn keep_all_ended_jobs(&mut self, on: bool) {
+        self.keeps_all_ended = on;
     }
 
     /// Returns all ended jobs that were not evicted.

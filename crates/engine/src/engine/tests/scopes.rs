@@ -345,7 +345,7 @@ fn the_end_of_a_reserving_job_releases_the_job_it_held_back() {
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "headroom is reserved");
     assert!(host.engine.view().holding(late_job)[0].kept_for == Some(large_job));
     let reservations =
-        |host: &Host| [large_job, late_job].map(|id| host.engine.ledger().overtaken.contains(id));
+        |host: &Host| [large_job, late_job].map(|id| host.engine.ledger().overtaken().contains(id));
     assert_eq!(reservations(&host), [true, false]);
     let without_job = host.submit(make_job(8, "A", 0)).unwrap();
     assert_eq!(host.state(without_job), Some(State::Sched), "a job that takes nothing of the limit goes");

@@ -27,7 +27,7 @@ impl Ledger {
         let live: BTreeSet<AssociationId> =
             self.jobs.values().filter_map(|row| row.job.association()).collect();
         let mut drift = Vec::new();
-        for &id in live.union(&self.held.all) {
+        for &id in live.union(self.held.all()) {
             let stored = self.accounts.get(id);
             let recounted = fresh.accounts.get(id);
             let (have, counted) = (&stored.usage, &recounted.usage);

@@ -115,7 +115,7 @@ impl World {
         let accounts = self.ledger.accounts.iter();
         (
             accounts.flat_map(|(_, account)| account.waiting.places()).collect(),
-            self.ledger.overtaken.iter().map(|it| it.job).collect(),
+            self.ledger.overtaken().iter().map(|it| it.job).collect(),
         )
     }
 

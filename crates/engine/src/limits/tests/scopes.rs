@@ -133,10 +133,10 @@ fn removing_an_uncounted_job_keeps_the_position_of_its_association() {
     ] {
         ledger.held.take_outdated_associations();
         add_job(&mut ledger, &book, 7, job);
-        assert_eq!(!ledger.held.unplaced.is_empty(), is_displaced, "{what}, added");
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, added");
         ledger.held.take_outdated_associations();
         ledger.remove(JobId(7));
-        assert_eq!(!ledger.held.unplaced.is_empty(), is_displaced, "{what}, removed");
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, removed");
     }
 }
 
@@ -151,12 +151,12 @@ fn positions_are_recomputed_if_a_scan_releases_no_job_of_an_association() {
     let mut cursor = ScanCursor::new(find_association(&book, 1), Candidates::All);
     place_associations(&mut ledger, &book, &mut cursor);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
-    assert_eq!(ledger.held.unplaced, [find_association(&book, 1)].into());
+    assert_eq!(*ledger.held.unplaced(), [find_association(&book, 1)].into());
     ledger.held.take_outdated_associations();
     add_job(&mut ledger, &book, 4, make_job_of_user(&book, 3, Phase::Depend));
     let mut cursor = ScanCursor::new(find_association(&book, 3), Candidates::All);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
-    assert_eq!(ledger.held.unplaced, [].into());
+    assert_eq!(*ledger.held.unplaced(), [].into());
 }
 
 /// The eventlog of a job of user 1 in bank A is unread. The held job belongs to bank A, to bank B, or to bank C.
@@ -243,7 +243,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     let used: Vec<_> =
         Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
-    assert_eq!(ledger.held.unplaced, [find_association(&book, 2)].into());
+    assert_eq!(*ledger.held.unplaced(), [find_association(&book, 2)].into());
     assert_eq!(ledger.drift(), []);
 }
 
@@ -276,7 +276,7 @@ fn a_recount_clears_the_waiting_lists_and_the_overtaken_jobs() {
     let count_entries = |ledger: &Ledger| {
         let scopes = ledger.accounts.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
         (
-            ledger.overtaken.iter().count(),
+            ledger.overtaken().iter().count(),
             scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)),
         )
     };
@@ -297,7 +297,7 @@ fn a_recount_clears_the_waiting_lists_and_the_overtaken_jobs() {
     ledger.recount();
     assert_eq!(ledger.drift(), []);
     assert_eq!(count_entries(&ledger), (0, (0, 0)));
-    assert_eq!(ledger.held.unplaced, [find_association(&book, 1), find_association(&book, 2)].into());
+    assert_eq!(*ledger.held.unplaced(), [find_association(&book, 1), find_association(&book, 2)].into());
     ledger.remove(JobId(4));
     assert!(!ledger.accounts.shares_unread_scope(find_association(&book, 1), None), "no eventlog is unread");
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);

@@ -97,14 +97,14 @@ fn usage_that_no_push_includes_is_exported_in_pages_and_restored() {
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut restored = Standing::new(Retention { jobs: 4, each: 2 });
-    restored.usages.keeps_all_ended = true;
+    restored.usages.keep_all_ended_jobs(true);
     for sum in sums {
         assert!(restored.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
         restored.usages.track_end(&job, end).expect("an end");
     }
-    restored.usages.keeps_all_ended = false;
+    restored.usages.keep_all_ended_jobs(false);
     restored.push(make_varied_site()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
         let [original, restored] =
@@ -119,7 +119,7 @@ fn usage_that_no_push_includes_is_exported_in_pages_and_restored() {
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut exporter = Standing::new(Retention { jobs: 0, each });
-        exporter.usages.keeps_all_ended = true;
+        exporter.usages.keep_all_ended_jobs(true);
         exporter.push(site(Policy::Classic)).expect("a site");
         // The jobs do not end in the order in which the export lists them.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
@@ -128,14 +128,14 @@ fn jobs_evicted_during_an_export_count_once() {
         let (jobs, sums, next) = exporter.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
         let mut pages = vec![(jobs, sums)];
-        exporter.usages.keeps_all_ended = false;
+        exporter.usages.keep_all_ended_jobs(false);
         exporter.refresh(T0 + 100.0);
         assert_eq!(exporter.usages.counts().2, each);
         let (jobs, sums, end) = exporter.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
         let mut restored = Standing::new(Retention::default());
-        restored.usages.keeps_all_ended = true;
+        restored.usages.keep_all_ended_jobs(true);
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
@@ -163,7 +163,7 @@ fn usage_of_a_job_that_ended_before_evicted_jobs_survives_a_restore() {
         assert_eq!(exporter.usages.counts(), (3, 1, 1));
         exporter.usages.record_end_of_running_job(JobId(9), T0 + end).expect("an end");
         let mut restored = Standing::new(Retention::default());
-        restored.usages.keeps_all_ended = true;
+        restored.usages.keep_all_ended_jobs(true);
         let mut bookmark = Some(Default::default());
         while let Some(from) = bookmark {
             let (jobs, sums, next) = exporter.uncovered(from, most);

@@ -188,7 +188,7 @@ fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
     ] {
         let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
-        standing.usages.keeps_all_ended = keep_all;
+        standing.usages.keep_all_ended_jobs(keep_all);
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);

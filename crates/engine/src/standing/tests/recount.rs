@@ -207,13 +207,13 @@ proptest! {
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
-        standing.usages.keeps_all_ended = true;
+        standing.usages.keep_all_ended_jobs(true);
         let first = GeneratedPush { last: [None; 5], delay: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
         }
-        standing.usages.keeps_all_ended = false;
+        standing.usages.keep_all_ended_jobs(false);
         standing.refresh(END - DAY);
         for act in &acts {
             match act {

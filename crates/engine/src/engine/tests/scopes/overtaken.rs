@@ -92,7 +92,7 @@ fn jobs_that_move_into_a_scope_overtake_the_held_job() {
         let mut moves = (0..2 * OVERTAKEN + 4).flat_map(|_| [("q2", "B"), ("q1", from)]);
         let is_rejected =
             moves.any(|(queue, bank)| host.update_job(moved_job, Some(queue), Some(bank)).is_err());
-        let has_reservation = host.engine.ledger().overtaken.contains(wide_job);
+        let has_reservation = host.engine.ledger().overtaken().contains(wide_job);
         assert_eq!((is_rejected, has_reservation), (is_overtaken, is_overtaken), "from bank {from}");
         assert_counters_and_holds(&host);
     }
@@ -147,7 +147,7 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
         running.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
     host.end_job(running.remove(0));
-    assert!(host.engine.ledger().overtaken.is_headroom_kept_for(wide));
+    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
     (host, running, wide)
 }
 
@@ -192,7 +192,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     assert_eq!(host.state(late_job), Some(State::Depend));
     host.set_urgency(wide_job, 0);
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert!(!host.engine.ledger().overtaken.contains(wide_job));
+    assert!(!host.engine.ledger().overtaken().contains(wide_job));
     // The job gets another reservation after it was overtaken `OVERTAKEN` times more.
     running_job.push(late_job);
     host.set_urgency(wide_job, 16);
@@ -200,7 +200,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
         host.end_job(running_job.remove(0));
         running_job.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
-    assert!(host.engine.ledger().overtaken.is_headroom_kept_for(wide_job));
+    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide_job));
     host.end_job(wide_job);
     assert_counters_and_holds(&host);
 }
@@ -228,7 +228,7 @@ fn a_reservation_ends_when_the_queue_is_stopped() {
     assert_eq!(host.state(late_job), Some(State::Depend));
     host.set_queue_started("q2", false);
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert!(!host.engine.ledger().overtaken.contains(wide));
+    assert!(!host.engine.ledger().overtaken().contains(wide));
     host.set_queue_started("q2", true);
     assert_counters_and_holds(&host);
 }

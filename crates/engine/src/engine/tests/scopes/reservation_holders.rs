@@ -57,7 +57,7 @@ fn a_job_held_by_its_own_association_loses_its_headroom_reservation() {
         ..record(Association { max_sched_jobs: Limit(0), ..association(7, "A") }, "A")
     }]));
     host.end_job(running_job.remove(0));
-    assert!(!host.engine.ledger().overtaken.is_headroom_kept_for(large));
+    assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_counters_and_holds(&host);
 }
@@ -110,7 +110,7 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
         let large_job = host.submit(HostJob { urgency, ..make_job(7, "A", 4) }).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
-        assert_eq!(host.engine.ledger().overtaken.contains(large_job), urgency > 0);
+        assert_eq!(host.engine.ledger().overtaken().contains(large_job), urgency > 0);
         let late_job = host.submit(make_job(8, "A", 1)).unwrap();
         assert_eq!(host.state(late_job) == Some(State::Sched), urgency == 0);
         host.end_job(large_job);
@@ -141,7 +141,7 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         let older_job = host.submit(make_job(9, "C", 4)).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
-        assert!(host.engine.ledger().overtaken.contains(older_job));
+        assert!(host.engine.ledger().overtaken().contains(older_job));
         // In the list of associations, the association of the newer job comes first.
         let newer_job = host.submit(make_job(7, "B", 4)).unwrap();
         if priorities_change {
@@ -175,7 +175,7 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     submit_overtaking_jobs(&mut host, &mut running);
     submit_overtaking_jobs(&mut host, &mut running);
     host.end_job(running.remove(0));
-    assert!(![beyond_job, within_job].iter().any(|id| host.engine.ledger().overtaken.contains(*id)));
+    assert!(![beyond_job, within_job].iter().any(|id| host.engine.ledger().overtaken().contains(*id)));
     let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_counters_and_holds(&host);
@@ -202,7 +202,7 @@ fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
             }
             host.end_job(running_job[at].remove(0));
         }
-        assert!([older_job, newer_job].iter().all(|id| host.engine.ledger().overtaken.contains(*id)));
+        assert!([older_job, newer_job].iter().all(|id| host.engine.ledger().overtaken().contains(*id)));
         if priorities_change {
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "B", 0.3)]));
         }
