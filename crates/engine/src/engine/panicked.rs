@@ -83,7 +83,8 @@ impl Engine {
         let mut effects = accrual::record_unreported_end(&mut self.shared, id);
         effects.extend(self.shared.expirations.update_job(&self.shared.ledger, id, false));
         life::remove_job(&mut self.shared, &mut self.recovery, id);
-        self.shared.subscriptions.remove_names(id);
+        // Flux has no subscription to end, because it does not have the job.
+        drop(self.shared.subscriptions.end_subscription(id));
         effects
     }
 }

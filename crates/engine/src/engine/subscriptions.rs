@@ -88,12 +88,6 @@ impl Subscriptions {
         was_subscribed.then_some(Effect::Unsubscribe(id))
     }
 
-    /// Removes the dependencies of a job that Flux does not have any more.
-    pub fn remove_names(&mut self, id: JobId) {
-        self.foreign.remove(&id);
-        self.unwatched.remove(&id);
-    }
-
     /// Removes a job to which Flux refused the subscription. Returns true if it was an overtaken job.
     pub fn remove_refused_job(&mut self, id: JobId) -> bool {
         self.foreign.remove(&id);

@@ -220,6 +220,15 @@ fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
     assert_counters_and_holds(&host);
 }
 
+/// Flux does not have the job any more, so Flux has no subscription to it either.
+#[test]
+fn an_overtaken_job_that_ended_in_a_panic_has_no_subscription() {
+    let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank_target("A"), 4)], make_job(7, "A", 4));
+    host.engine.refused(crate::engine::Effect::LookUp(wide), crate::engine::Refusal::Absent);
+    assert!(!host.engine.view().has_job(wide));
+    assert!(host.engine.shared.subscriptions.end_subscription(wide).is_none());
+}
+
 #[test]
 fn a_reservation_ends_when_the_queue_is_stopped() {
     let (mut host, _, wide) =
