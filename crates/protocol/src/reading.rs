@@ -76,7 +76,7 @@ impl Reader {
 
     /// Converts the records of an array. Counts all of them, and warns of records that no job can match.
     /// Returns the first fault.
-    fn convert_all<R: Record>(&mut self, wires: Vec<Object<R>>) -> Read<Vec<R::Accepted>> {
+    pub(crate) fn convert_all<R: Record>(&mut self, wires: Vec<Object<R>>) -> Read<Vec<R::Accepted>> {
         let first = self.count_records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {

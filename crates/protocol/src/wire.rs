@@ -11,7 +11,7 @@ use crate::records::budget::{self, BUDGETS};
 use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord};
 use crate::settings::{self, SettingError};
 use crate::tree::{self, TREE};
-use crate::value::{Members, describe, members};
+use crate::value::{Members, Object, describe, members};
 use fairshare::{insert_all, shortened};
 use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, SiteRecords};
 use fairshare_engine::engine::Settings;
@@ -37,6 +37,13 @@ pub type Read<T> = Result<T, WireError>;
 
 const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
 const ZERO_SCORE: &str = "zero_score";
+
+/// The payload of `rec_update`. It may have very many records, so a valid payload is read at once, without a search for its members.
+#[derive(Deserialize)]
+struct AssociationPayload<'a> {
+    #[serde(borrow)]
+    data: Vec<Object<BorrowedAssociation<'a>>>,
+}
 
 fn find_data(payload: Option<&str>) -> Read<&RawValue> {
     let missing_error = || WireError::Undecodable("the key \"data\" is missing".to_owned());
@@ -68,7 +75,10 @@ pub(crate) fn read_records<T>(
 
 /// Reads the payload of `rec_update`.
 pub fn read_associations(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<AssociationRecord>> {
-    let records = reader.array::<BorrowedAssociation>(find_data(payload)?)?;
+    let records = match serde_json::from_str::<Object<AssociationPayload>>(payload.unwrap_or_default()) {
+        Ok(Object(payload)) => reader.convert_all(payload.data)?,
+        Err(_) => reader.array::<BorrowedAssociation>(find_data(payload)?)?,
+    };
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
