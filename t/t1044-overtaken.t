@@ -41,11 +41,7 @@ test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 '
 # wait_until_overtaken JOB OTHER: waits until the anti-starvation reservation for JOB holds the job OTHER.
 wait_until_overtaken() {
-	local tries=0
-	until check_holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null; do
-		test $((tries += 1)) -lt 100 || { cat why.json; return 1; }
-		sleep 0.1
-	done
+	wait_until check_holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null || { cat why.json; return 1; }
 }
 print_last() { shift $(($# - 1)); echo "$1"; }
 
