@@ -48,6 +48,7 @@ pub const SO: &str = "mf_priority.so";
 const UNLIMITED: i64 = 2_147_483_647;
 
 const FAULTY: &str = "FAULTY_UNDER_TEST";
+const FAULTY_SO: &str = "libmf_priority_testing.so";
 
 /// Returns the plugin that panics in the place that `MF_PRIORITY_FAULT` names. Cargo builds it together with this test program.
 fn faulty_plugin() -> &'static Path {
@@ -55,12 +56,26 @@ fn faulty_plugin() -> &'static Path {
     BUILT.get_or_init(|| {
         std::env::var_os(FAULTY).map_or_else(
             || {
-                let built = std::env::current_exe().unwrap().with_file_name("libmf_priority_testing.so");
-                strip(&built, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("libmf_priority_testing.so"))
+                let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(FAULTY_SO);
+                strip(&find_built_faulty_plugin(), &copy)
             },
             PathBuf::from,
         )
     })
+}
+
+/// Returns the file that cargo built. It is beside this program, or newer versions of cargo put it into
+/// `build/mf-priority-testing/HASH/out`, and this program into `build/fairshare-embedded/HASH/out`.
+fn find_built_faulty_plugin() -> PathBuf {
+    let beside = std::env::current_exe().unwrap().with_file_name(FAULTY_SO);
+    if beside.exists() {
+        return beside;
+    }
+    let builds = beside.ancestors().nth(4).unwrap().join("mf-priority-testing");
+    let outputs = std::fs::read_dir(&builds).unwrap_or_else(|error| panic!("{}: {error}", builds.display()));
+    let built =
+        outputs.map(|entry| entry.unwrap().path().join("out").join(FAULTY_SO)).filter(|so| so.exists());
+    built.max_by_key(|so| so.metadata().unwrap().modified().unwrap()).expect("cargo builds the faulty plugin")
 }
 
 /// Runs an ignored test in a process of its own, so that other tests allocate no memory there.
