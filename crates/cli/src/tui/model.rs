@@ -175,13 +175,7 @@ impl Model {
     /// Returns the rows of the page, filtered and sorted. Places and texts are in ascending order, other numbers in descending order.
     /// Banks are in the order of the tree if the page is sorted by the bank.
     pub(crate) fn rows(&self) -> Vec<&TopRow> {
-        let wanted = self.filter.to_lowercase();
-        let contains = |cell: &Cell| match cell {
-            Cell::Text(text) | Cell::Node { name: text, .. } => text.to_lowercase().contains(&wanted),
-            _ => false,
-        };
-        let all = self.page_rows().rows.iter();
-        let mut rows: Vec<&TopRow> = all.filter(|row| row.cells.iter().any(contains)).collect();
+        let mut rows: Vec<&TopRow> = self.filtered_rows().collect();
         let (column, index, reverse) = self.find_sort_column();
         let is_ascending = column.style == Style::Text || column.key == "place";
         rows.sort_by(|a, b| match (a.cells.get(index), b.cells.get(index)) {
@@ -189,6 +183,17 @@ impl Model {
             _ => Ordering::Equal,
         });
         rows
+    }
+
+    /// Returns the rows of the page that contain the text of the filter, in the order of the plugin's answers.
+    fn filtered_rows(&self) -> impl Iterator<Item = &TopRow> {
+        let wanted = self.filter.to_lowercase();
+        let contains = move |cell: &Cell| match cell {
+            Cell::Text(text) | Cell::Node { name: text, .. } => text.to_lowercase().contains(&wanted),
+            _ => false,
+        };
+        let is_shown = move |row: &&TopRow| self.filter.is_empty() || row.cells.iter().any(&contains);
+        self.page_rows().rows.iter().filter(is_shown)
     }
 
     fn page_rows(&self) -> &PageRows {
@@ -217,7 +222,7 @@ impl Model {
     pub(crate) fn describe_shown_rows(&self) -> String {
         let (count, more) = match &self.open {
             Some((lines, _)) => (lines.len(), false),
-            None => (self.rows().len(), self.page_rows().has_more),
+            None => (self.filtered_rows().count(), self.page_rows().has_more),
         };
         if count == 0 || self.shown.is_empty() {
             return String::new();
@@ -229,7 +234,7 @@ impl Model {
     /// Returns the index of the selected row.
     pub(crate) fn chosen(&self) -> usize {
         let chosen = self.chosen.get(self.page as usize).copied().unwrap_or_default();
-        chosen.min(self.rows().len().saturating_sub(1))
+        chosen.min(self.filtered_rows().count().saturating_sub(1))
     }
 
     /// Shows new data, unless the screen is paused.
@@ -325,7 +330,7 @@ impl Model {
             *first = first.saturating_add_signed(by).min(last);
             return;
         }
-        let (chosen, last) = (self.chosen(), self.rows().len().saturating_sub(1));
+        let (chosen, last) = (self.chosen(), self.filtered_rows().count().saturating_sub(1));
         if let Some(slot) = self.chosen.get_mut(self.page as usize) {
             *slot = chosen.saturating_add_signed(by).min(last);
         }

@@ -47,13 +47,8 @@ pub(crate) fn draw(model: &mut Model, screen: &Screen, frame: &mut Frame<'_>) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let lines: Vec<Line<'_>> = model
-        .snapshot
-        .facts
-        .iter()
-        .take(2)
-        .map(|fact| Line::from(fit_text(fact, top.width, screen)))
-        .collect();
+    let facts = model.snapshot.facts.iter().take(2);
+    let lines: Vec<Line<'_>> = facts.map(|fact| Line::from(fit_text(fact, top.width, screen))).collect();
     frame.render_widget(Paragraph::new(lines), top);
     if let Some(text) = &model.silence {
         let style = Style::new().add_modifier(Modifier::BOLD);
